@@ -1,0 +1,86 @@
+"""Writing many objects quickly: compression runs beside hashing, and transactions are large but bounded."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from objstore.batch import Prepared, prepare
+from objstore.digest import hasher
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from objstore.store import Store
+
+#: Objects compressed in one call.
+_GROUP = 2048
+#: A transaction holds at most about this many objects or bytes (compressed).
+_TRANSACTION_OBJECTS = 32 * 1024
+_TRANSACTION_BYTES = 16 * 1024 * 1024
+
+
+class BulkWriter:
+    """Adds objects in durable transactions of bounded size; use it as a context manager, or call ``flush`` at the end.
+
+    Objects of a transaction become visible when it is committed; a process that is killed loses at most the
+    uncommitted tail.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._hash = hasher(store.algorithm)
+        self._group: list[tuple[bytes, str, bytes]] = []
+        self._waiting: deque[Future[list[Prepared]]] = deque()
+        self._ready: list[Prepared] = []
+        self._ready_bytes = 0
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compress")
+        self.added = 0
+
+    def put(self, kind: str, data: bytes) -> str:
+        """Add an object of ``kind`` with these canonical bytes (the caller vouches for both); its id in hex."""
+        key = self._hash(data)
+        self._group.append((key, kind, data))
+        if len(self._group) >= _GROUP:
+            self._compress_group()
+        return key.hex()
+
+    def _compress_group(self) -> None:
+        self._waiting.append(self._pool.submit(prepare, self._group))
+        self._group = []
+        while self._waiting and (len(self._waiting) > 2 or self._waiting[0].done()):
+            self._collect(self._waiting.popleft())
+
+    def _collect(self, future: Future[list[Prepared]]) -> None:
+        done = future.result()
+        self._ready += done
+        self._ready_bytes += sum(len(one.payload) for one in done)
+        if len(self._ready) >= _TRANSACTION_OBJECTS or self._ready_bytes >= _TRANSACTION_BYTES:
+            self._commit()
+
+    def _commit(self) -> None:
+        batch = self._store.batch()
+        batch.add_prepared(self._ready)
+        self._ready, self._ready_bytes = [], 0
+        self.added += self._store.commit(batch)
+
+    def flush(self) -> int:
+        """Make everything added so far durable; how many objects were new since the writer was made."""
+        if self._group:
+            self._compress_group()
+        while self._waiting:
+            self._collect(self._waiting.popleft())
+        if self._ready:
+            self._commit()
+        return self.added
+
+    def __enter__(self) -> BulkWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)

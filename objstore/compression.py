@@ -1,0 +1,137 @@
+"""How a stored value is compressed: zstd with a dictionary that ships with the program.
+
+The codec byte of a stored value says how to read it: 0 plain, 1 zstd, 16 + n zstd with dictionary n. A dictionary is
+never changed once released; a new one gets the next number and the old ones stay beside it, so that every store ever
+written stays readable. No text of a user is in any of them: they are trained on the project's own fixtures.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from objstore.errors import StorageError
+
+PLAIN = 0
+ZSTD = 1
+_WITH_DICTIONARY = 16
+#: The dictionary that new values are written with.
+CURRENT_DICTIONARY = 1
+CURRENT_CODEC = _WITH_DICTIONARY + CURRENT_DICTIONARY
+
+_LEVEL = 1
+#: Values are at most 1 MiB before compression (canonical JSON's own limit).
+_MAX_VALUE = 1 << 20
+_FOLDER = os.path.join(os.path.dirname(__file__), "dictionaries")
+
+_zstd: Any = None
+_dictionaries: dict[int, Any] = {}
+_compressors: dict[int, Any] = {}
+_decompressors: dict[int, Any] = {}
+
+
+def _library() -> Any:
+    """The zstd bindings. The package's own ``__init__`` imports half the standard library, which would double the
+    start-up time of a command that reads one object, so its compiled core is loaded directly where that works."""
+    global _zstd
+    if _zstd is None:
+        _zstd = sys.modules.get("zstandard") or _compiled_core()
+    return _zstd
+
+
+def _compiled_core() -> Any:
+    from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, PathFinder
+
+    package = PathFinder.find_spec("zstandard")
+    if package is not None and package.submodule_search_locations:
+        for suffix in EXTENSION_SUFFIXES:
+            path = os.path.join(package.submodule_search_locations[0], "backend_c" + suffix)
+            if os.path.exists(path):
+                name = "zstandard.backend_c"
+                loader = ExtensionFileLoader(name, path)
+                try:
+                    module = loader.create_module(ModuleSpec(name, loader, origin=path))
+                    loader.exec_module(module)
+                except ImportError:
+                    break
+                return module
+    import zstandard
+
+    return zstandard
+
+
+def _dictionary(number: int) -> Any:
+    found = _dictionaries.get(number)
+    if found is None:
+        try:
+            with open(os.path.join(_FOLDER, f"{number}.zdict"), "rb") as file:
+                raw = file.read()
+        except OSError:
+            raise StorageError(
+                f"dictionary {number}: not part of this program",
+                hint="the store was written by a newer objstore: upgrade",
+            ) from None
+        found = _dictionaries[number] = _library().ZstdCompressionDict(raw)
+    return found
+
+
+def _compressor(codec: int) -> Any:
+    found = _compressors.get(codec)
+    if found is None:
+        zstd = _library()
+        if codec == ZSTD:
+            found = zstd.ZstdCompressor(level=_LEVEL, write_dict_id=False)
+        else:
+            dictionary = _dictionary(codec - _WITH_DICTIONARY)
+            dictionary.precompute_compress(level=_LEVEL)
+            found = zstd.ZstdCompressor(level=_LEVEL, dict_data=dictionary, write_dict_id=False)
+        _compressors[codec] = found
+    return found
+
+
+def _decompressor(codec: int) -> Any:
+    found = _decompressors.get(codec)
+    if found is None:
+        zstd = _library()
+        if codec == ZSTD:
+            found = zstd.ZstdDecompressor()
+        elif codec > _WITH_DICTIONARY:
+            found = zstd.ZstdDecompressor(dict_data=_dictionary(codec - _WITH_DICTIONARY))
+        else:
+            raise StorageError(f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade")
+        _decompressors[codec] = found
+    return found
+
+
+def compress(data: bytes, codec: int) -> tuple[int, bytes]:
+    """``(codec, payload)`` of one value; plain where compression does not make it smaller."""
+    if codec == PLAIN:
+        return PLAIN, data
+    packed: bytes = _compressor(codec).compress(data)
+    return (codec, packed) if len(packed) < len(data) else (PLAIN, data)
+
+
+def compress_many(values: list[bytes], codec: int) -> list[tuple[int, bytes]]:
+    """``compress`` of each, in one call that leaves the interpreter lock free while it works."""
+    if not values:
+        return []
+    packed = _compressor(codec).multi_compress_to_buffer(values, threads=1)
+    return [
+        (codec, bytes(p)) if len(p) < len(v) else (PLAIN, v) for p, v in zip(packed, values, strict=True)
+    ]
+
+
+def decompress(codec: int, payload: bytes) -> bytes:
+    """The value that ``compress`` packed; raises ``StorageError`` for bytes that do not unpack."""
+    if codec == PLAIN:
+        return bytes(payload)
+    try:
+        data: bytes = _decompressor(codec).decompress(payload, max_output_size=_MAX_VALUE)
+    except StorageError:
+        raise
+    except Exception as error:  # the bindings raise their own ZstdError, which differs between versions
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise StorageError(f"stored bytes do not unpack: {error}") from None
+    return data

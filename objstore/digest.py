@@ -1,0 +1,60 @@
+"""Digests of objects: the hash algorithms that a store can be keyed by, and the text form of an object id.
+
+A digest is 32 raw bytes; in text it is 64 lower-case hex digits, called an object id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+
+from objstore.errors import UsageError
+
+#: Algorithms that may key a store; the first is the default.
+ALGORITHMS = ("sha256", "blake3")
+
+#: Length of every digest, in bytes.
+DIGEST_SIZE = 32
+
+_OBJECT_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def _sha256(data: bytes) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+def hasher(algorithm: str) -> Callable[[bytes], bytes]:
+    """The function from bytes to their 32-byte digest; ask once and keep it where many objects are hashed.
+
+    Raises ``UsageError`` for an unknown algorithm, and for ``blake3`` where its package is not installed.
+    """
+    if algorithm == "sha256":
+        return _sha256
+    if algorithm != "blake3":
+        raise UsageError(
+            f"{algorithm[:40]!r}: unknown hash algorithm",
+            hint="choose one of: " + ", ".join(ALGORITHMS),
+        )
+    try:
+        from blake3 import blake3
+    except ImportError:
+        raise UsageError(
+            "blake3: the package for this hash algorithm is not installed",
+            hint='pip install "objstore-cli[blake3]"',
+        ) from None
+
+    def _blake3(data: bytes) -> bytes:
+        return blake3(data).digest()
+
+    return _blake3
+
+
+def hash_bytes(data: bytes, algorithm: str = "sha256") -> bytes:
+    """The 32-byte digest of ``data``. Raises ``UsageError`` as ``hasher`` does."""
+    return hasher(algorithm)(data)
+
+
+def is_object_id(text: str) -> bool:
+    """True for 64 lower-case hex digits and nothing else."""
+    return _OBJECT_ID.fullmatch(text) is not None

@@ -1,0 +1,107 @@
+"""The registry of object kinds: what an object of a given ``type`` must look like and which objects it refers to.
+
+A kind is a frozen ``msgspec.Struct`` whose fields are declared in the order of their encoded names, so that the plain
+encoder writes canonical bytes. Porcelain packages register their kinds when they are imported; ``declare`` says which
+module to import for a type that is not registered yet, so that nothing is loaded before it is needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from objstore.errors import CheckFailed
+
+#: Integers that every JSON library keeps exactly.
+MAX_SAFE_INTEGER = 2**53 - 1
+_ENCODER = msgspec.json.Encoder()
+
+
+def _nothing(_obj: Any) -> Iterable[str]:
+    return ()
+
+
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of object.
+
+    ``needs`` lists the ids (hex) without which the object is incomplete; ``names`` the ids that it only mentions, and
+    whose absence is no error (content, old nodes). ``check`` raises ``CheckFailed`` for what types alone cannot say.
+    ``previous`` and ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of
+    ``list`` objects that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and
+    raises ``CheckFailed`` when it does not follow them.
+    """
+
+    name: str
+    struct: type[msgspec.Struct]
+    needs: Callable[[Any], Iterable[str]] = _nothing
+    names: Callable[[Any], Iterable[str]] = _nothing
+    check: Callable[[Any], None] | None = None
+    previous: Callable[[Any], Iterable[str]] | None = None
+    frames: Callable[[Any], Iterable[str]] | None = None
+    check_link: Callable[[Any, list[Any]], None] | None = None
+    since: str = "0.1.0"
+
+
+_registered: dict[str, Kind] = {}
+_declared: dict[str, str] = dict.fromkeys(("blob", "chunks", "list", "text"), "objstore.core")
+_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Add ``kind``; registering the same name twice is a programming error."""
+    if kind.name in _registered:
+        raise ValueError(f"kind {kind.name!r} is registered twice")
+    _registered[kind.name] = kind
+    _declared.setdefault(kind.name, kind.struct.__module__)
+    _decoders[kind.name] = msgspec.json.Decoder(kind.struct)
+    return kind
+
+
+def declare(module: str, names: Iterable[str]) -> None:
+    """Say that importing ``module`` registers the kinds ``names``."""
+    for name in names:
+        _declared[name] = module
+
+
+def declarations() -> dict[str, str]:
+    """Which module registers which kind, as ``declare`` was told; worker processes are given this."""
+    return dict(_declared)
+
+
+def lookup(name: str) -> Kind:
+    """The kind called ``name``; raises ``CheckFailed`` for one that this program does not know."""
+    kind = _registered.get(name)
+    if kind is None and name in _declared:
+        importlib.import_module(_declared[name])
+        kind = _registered.get(name)
+    if kind is None:
+        raise CheckFailed(
+            f"{name}: unknown kind of object",
+            hint="a newer objstore may know it; this one does not",
+        )
+    return kind
+
+
+def known_names() -> list[str]:
+    """The names of all kinds, registered or declared, sorted."""
+    return sorted(_registered.keys() | _declared.keys())
+
+
+def encode(obj: msgspec.Struct) -> bytes:
+    """Canonical bytes of a kind's Struct (fields are declared in canonical order)."""
+    return _ENCODER.encode(obj)
+
+
+def decode(name: str, data: bytes) -> Any:
+    """The Struct of kind ``name`` that ``data`` (canonical bytes) holds; raises ``CheckFailed``."""
+    kind = lookup(name)
+    try:
+        obj = _decoders[name].decode(data)
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        raise CheckFailed(f"{name}: {error}") from None
+    if kind.check is not None:
+        kind.check(obj)
+    return obj

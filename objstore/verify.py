@@ -1,0 +1,229 @@
+"""Verification: every stored byte, key, kind, reference, ref and chain.
+
+The objects are split by arrival number among worker processes, each with a snapshot of its own; a worker that crashes on
+a damaged page is itself reported as damage. What is checked of each object: its checksum, its key, its kind, that its
+bytes are canonical and obey the kind's rules, that ``ids`` leads to it, and that the objects it needs are there.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.connection
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from typing import Any, cast
+
+import msgspec
+
+from objstore import kinds
+from objstore.batch import checksum
+from objstore.compression import decompress
+from objstore.database import Database, LmdbSnapshot
+from objstore.digest import hasher
+from objstore.errors import CheckFailed, NotFound, ObjstoreError, StorageError
+from objstore.objects import check_stored
+from objstore.refs import check_name
+
+#: Objects from which on worker processes pay for their start.
+_PARALLEL_FROM = 40_000
+_SLICES_PER_PROCESS = 4
+#: Problems of one slice that are listed; more are only counted.
+_LISTED = 1000
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong: ``where`` (an object id, ref name or place), ``rule`` (a stable word), ``what``."""
+
+    where: str
+    rule: str
+    what: str
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a verification looked at and found."""
+
+    objects: int
+    refs: int
+    chains: int
+    problems: list[Problem]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def verify(database: Database, *, processes: int = 0, since: int = 1) -> Report:
+    """Check a whole store, or only objects from arrival number ``since`` on (refs and chains always).
+
+    ``processes`` 0 chooses by size and cores; 1 works in this process.
+    """
+    with database.snapshot() as view:
+        stop = view.next_arrival()
+        count = view.count()
+        indexed = view.index_count()
+    problems: list[Problem] = []
+    if count != indexed:
+        problems.append(Problem("ids", "index-count", f"{indexed} index entries for {count} objects"))
+    checked = 0
+    if processes == 0:
+        processes = (multiprocessing.cpu_count() or 1) if stop - since >= _PARALLEL_FROM else 1
+    if processes == 1:
+        checked, found = check_slice(database, since, stop)
+        problems += found
+    else:
+        for done, found in _in_processes(database, since, stop, processes):
+            checked += done
+            problems += found
+    with database.snapshot() as view:
+        refs, chains, found = _check_refs(view)
+    if since == 1 and checked != count and not problems:
+        problems.append(Problem("objects", "object-count", f"{checked} objects read, {count} counted"))
+    return Report(checked, refs, chains, problems + found)
+
+
+def check_slice(database: Database, first: int, stop: int) -> tuple[int, list[Problem]]:
+    """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many there were, and what is wrong."""
+    problems: list[Problem] = []
+    count = 0
+    with database.snapshot() as view:
+        make_key = hasher(database.meta_text("hash"))
+        names = view.kind_names()
+        for arrival, value in view.arrivals(first, stop):
+            count += 1
+            try:
+                _check_object(view, arrival, value, names, make_key)
+            except ObjstoreError as error:
+                if len(problems) < _LISTED:
+                    rule = error.rule if isinstance(error, _Damage) else "kind"
+                    where = value[:32].hex() if len(value) >= 32 else f"arrival {arrival}"
+                    problems.append(Problem(where, rule, error.message))
+    return count, problems
+
+
+class _Damage(CheckFailed):
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+
+
+def _check_object(view: LmdbSnapshot, arrival: int, value: bytes, names: list[str], make_key: Any) -> None:
+    if len(value) < 38:
+        raise _Damage("value", f"arrival {arrival}: the stored value is cut short")
+    key, number, codec, payload = value[:32], value[32], value[33], value[38:]
+    if checksum(number, codec, payload) != int.from_bytes(value[34:38], "big"):
+        raise _Damage("checksum", "the stored bytes do not match their checksum")
+    try:
+        data = decompress(codec, payload)
+    except StorageError as error:
+        raise _Damage("unpack", error.message) from None
+    if make_key(data) != key:
+        raise _Damage("key", "the bytes do not hash to the key")
+    if number >= len(names):
+        raise _Damage("kind-number", f"kind number {number} is unknown to this store")
+    if not view.is_indexed(key, arrival):
+        raise _Damage("index", f"ids does not lead to arrival {arrival}")
+    obj = check_stored(names[number], data)
+    for needed in kinds.lookup(names[number]).needs(obj):
+        if bytes.fromhex(needed) not in view:
+            raise _Damage("reference", f"needs {needed}, which is not here")
+
+
+def _in_processes(
+    database: Database, first: int, stop: int, processes: int
+) -> Iterable[tuple[int, list[Problem]]]:
+    context = multiprocessing.get_context("spawn")
+    pieces = processes * _SLICES_PER_PROCESS
+    bounds = [first + (stop - first) * i // pieces for i in range(pieces + 1)]
+    slices = list(zip(bounds, bounds[1:], strict=False))
+    waiting = slices[::-1]
+    running: dict[Any, tuple[Any, tuple[int, int]]] = {}
+    declared = kinds.declarations()
+    while waiting or running:
+        while waiting and len(running) < processes:
+            bounds_of = waiting.pop()
+            receiver, sender = context.Pipe(duplex=False)
+            process = context.Process(
+                target=_slice_process, args=(sender, database.path, bounds_of, declared), daemon=True
+            )
+            process.start()
+            sender.close()
+            running[receiver] = (process, bounds_of)
+        for ready in multiprocessing.connection.wait(list(running)):
+            process, bounds_of = running.pop(ready)
+            try:
+                yield cast(Connection, ready).recv()
+            except EOFError:
+                process.join()
+                yield (
+                    0,
+                    [
+                        Problem(
+                            f"arrivals {bounds_of[0]}-{bounds_of[1] - 1}",
+                            "page",
+                            f"the process that read them died (exit code {process.exitcode}): a page is damaged",
+                        )
+                    ],
+                )
+            process.join()
+
+
+def _slice_process(sender: Any, path: str, bounds: tuple[int, int], declared: dict[str, str]) -> None:
+    for name, module in declared.items():
+        kinds.declare(module, [name])
+    with Database.open(path, read_only=True) as database:
+        sender.send(check_slice(database, *bounds))
+
+
+def _check_refs(view: LmdbSnapshot) -> tuple[int, int, list[Problem]]:
+    problems: list[Problem] = []
+    refs = chains = 0
+    linked: set[bytes] = set()
+    for name, key in view.refs():
+        refs += 1
+        try:
+            check_name(name)
+        except ObjstoreError as error:
+            problems.append(Problem(name, "ref-name", error.message))
+        kind_name = view.kind(key)
+        if kind_name is None:
+            problems.append(Problem(name, "ref-target", f"names {key.hex()}, which is not here"))
+            continue
+        last = None
+        for entry in view.reflog(name):
+            last = entry
+        if last is not None and last.new != key.hex():
+            problems.append(Problem(name, "reflog", f"the reflog ends at {last.new}, the ref stands at {key.hex()}"))
+        try:
+            if kinds.lookup(kind_name).previous is not None:
+                chains += 1
+                _check_chain(view, key, linked)
+        except ObjstoreError as error:
+            problems.append(Problem(name, "chain", error.message))
+    return refs, chains, problems
+
+
+def _check_chain(view: LmdbSnapshot, head: bytes, linked: set[bytes]) -> None:
+    """Check each entry against the ones before it; entries in ``linked`` were checked with another ref."""
+    waiting = [head]
+    while waiting:
+        key = waiting.pop()
+        if key in linked:
+            continue
+        linked.add(key)
+        found = view.get(key)
+        if found is None:
+            raise NotFound(f"{key.hex()}: a chain names this entry, and it is not here")
+        kind = kinds.lookup(found.kind)
+        if kind.previous is None:
+            raise CheckFailed(f"{key.hex()}: a {found.kind} is not the entry of a chain")
+        entry = kinds.decode(found.kind, found.data)
+        before: list[Any] = []
+        for text in kind.previous(entry):
+            previous = view.get(bytes.fromhex(text))
+            if previous is None:
+                raise NotFound(f"{key.hex()}: names {text} as previous, which is not here")
+            before.append(kinds.decode(previous.kind, previous.data))
+            waiting.append(bytes.fromhex(text))
+        if kind.check_link is not None:
+            kind.check_link(entry, before)
