@@ -78,7 +78,9 @@ class BulkWriter:
     def __enter__(self) -> BulkWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             if kind is None:
                 self.flush()

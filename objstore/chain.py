@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
 
 from objstore import kinds
+from objstore.batch import Batch
+from objstore.core import ListOf, Round, list_pieces
 from objstore.errors import CheckFailed, NotFound
 from objstore.snapshot import Snapshot
+
+
+class RoundHead(NamedTuple):
+    """Where a plain chain stands: the id (hex) of its last round and its number; None and 0 for an empty one."""
+
+    id: str | None
+    number: int
+
+
+def round_head(view: Snapshot, ref: str) -> RoundHead:
+    """Where the plain chain under ``ref`` stands. Raises ``CheckFailed`` when the ref names something else."""
+    key = view.ref(ref)
+    if key is None:
+        return RoundHead(None, 0)
+    found = view.get(key)
+    if found is None or found.kind != "round":
+        raise CheckFailed(f"{ref}: does not name a round")
+    return RoundHead(key.hex(), kinds.decode("round", found.data).round)
+
+
+def append_round(batch: Batch, chain: str, ref: str, head: RoundHead, frames: Sequence[str]) -> RoundHead:
+    """Add a round with these frames (ids, already in the batch or the store) and move ``ref`` from ``head`` to it."""
+    lists = [batch.put("list", kinds.encode(ListOf(items=items))) for items in list_pieces(frames)]
+    entry = Round(
+        chain=chain,
+        frames=lists,
+        previous=UNSET if head.id is None else head.id,
+        round=head.number + 1,
+    )
+    made = batch.put("round", kinds.encode(entry))
+    batch.move_ref(ref, made, head.id, f"round {entry.round}")
+    return RoundHead(made, entry.round)
 
 
 def _entry(view: Snapshot, key: bytes) -> tuple[kinds.Kind, Any]:

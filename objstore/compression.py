@@ -99,7 +99,9 @@ def _decompressor(codec: int) -> Any:
         elif codec > _WITH_DICTIONARY:
             found = zstd.ZstdDecompressor(dict_data=_dictionary(codec - _WITH_DICTIONARY))
         else:
-            raise StorageError(f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade")
+            raise StorageError(
+                f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade"
+            )
         _decompressors[codec] = found
     return found
 
@@ -117,9 +119,7 @@ def compress_many(values: list[bytes], codec: int) -> list[tuple[int, bytes]]:
     if not values:
         return []
     packed = _compressor(codec).multi_compress_to_buffer(values, threads=1)
-    return [
-        (codec, bytes(p)) if len(p) < len(v) else (PLAIN, v) for p, v in zip(packed, values, strict=True)
-    ]
+    return [(codec, bytes(p)) if len(p) < len(v) else (PLAIN, v) for p, v in zip(packed, values, strict=True)]
 
 
 def decompress(codec: int, payload: bytes) -> bytes:

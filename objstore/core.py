@@ -1,4 +1,4 @@
-"""The kinds that every store has: text, bytes, pieces of either, lists of ids."""
+"""The kinds that every store has: text, bytes, pieces of either, lists of ids, and rounds of plain chains."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
+from objstore.errors import CheckFailed
 from objstore.kinds import MAX_SAFE_INTEGER, Kind, register
 
 #: Bytes of content in one object; more than this becomes a ``chunks`` object.
@@ -50,6 +51,29 @@ class ListOf(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["list"] = "list"
 
 
+class Round(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of a plain chain: ``chain`` says which (``lineage``, ``content`` ...), ``frames`` are ids of ``list``
+    objects that name its frames in order, ``round`` counts from 1."""
+
+    chain: Annotated[str, Meta(min_length=1)]
+    frames: list[ObjectId]
+    previous: ObjectId | UnsetType = UNSET
+    round: Annotated[int, Meta(ge=1, le=MAX_SAFE_INTEGER)]
+    type: Literal["round"] = "round"
+
+
+def _previous(entry: Round) -> list[str]:
+    return [entry.previous] if isinstance(entry.previous, str) else []
+
+
+def _check_link(entry: Round, before: list[Round]) -> None:
+    number = before[0].round if before else 0
+    if entry.round != number + 1:
+        raise CheckFailed(f"round {entry.round} of {entry.chain} follows round {number}")
+    if before and before[0].chain != entry.chain:
+        raise CheckFailed(f"a round of {entry.chain} follows one of {before[0].chain}")
+
+
 def list_pieces(ids: Iterable[str]) -> Iterator[list[str]]:
     """Cut ``ids`` into runs that fit one ``list`` object each."""
     rest = iter(ids)
@@ -60,4 +84,14 @@ def list_pieces(ids: Iterable[str]) -> Iterator[list[str]]:
 TEXT = register(Kind(name="text", struct=Text))
 BLOB = register(Kind(name="blob", struct=Blob))
 CHUNKS = register(Kind(name="chunks", struct=Chunks, needs=lambda c: c.pieces))
-LIST = register(Kind(name="list", struct=ListOf, needs=lambda l: l.items))
+LIST = register(Kind(name="list", struct=ListOf, needs=lambda listed: listed.items))
+ROUND = register(
+    Kind(
+        name="round",
+        struct=Round,
+        needs=lambda entry: _previous(entry) + entry.frames,
+        previous=_previous,
+        frames=lambda entry: entry.frames,
+        check_link=_check_link,
+    )
+)

@@ -13,7 +13,7 @@ derived    rebuildable indexes
 =========  ==================================================================================================
 
 Objects are appended in the order of arrival, so that writing touches few pages and wastes none; ``ids`` finds them by
-key. Two keys that agree in their first 8 bytes are two entries of one bucket, told apart by the full key in ``objects``.
+key. Two keys that agree in their first 8 bytes are two entries of one bucket, told apart by the key in ``objects``.
 """
 
 from __future__ import annotations
@@ -87,8 +87,12 @@ class LmdbSnapshot:
 
     def _unpack(self, value: bytes, key: bytes) -> Stored:
         kind, codec, payload = value[32], value[33], value[_HEADER:]
-        if checksum(kind, codec, payload) != int.from_bytes(value[34:_HEADER], "big") or kind >= len(self._kinds):
-            raise StorageError(f"{key.hex()}: damaged: stored bytes do not match their checksum", hint="run: objstore verify")
+        if checksum(kind, codec, payload) != int.from_bytes(value[34:_HEADER], "big") or kind >= len(
+            self._kinds
+        ):
+            raise StorageError(
+                f"{key.hex()}: damaged: stored bytes do not match their checksum", hint="run: objstore verify"
+            )
         return Stored(self._kinds[kind], decompress(codec, payload))
 
     def kind(self, key: bytes) -> str | None:
@@ -174,7 +178,9 @@ class LmdbSnapshot:
         for key, value in self._items(self._database.reflog, prefix):
             entry = json.loads(value)
             number = int.from_bytes(key[len(prefix) :], "big")
-            yield ReflogEntry(name, number, entry["old"], entry["new"], entry["time"], entry["who"], entry["why"])
+            yield ReflogEntry(
+                name, number, entry["old"], entry["new"], entry["time"], entry["who"], entry["why"]
+            )
 
     def local(self, key: bytes) -> bytes | None:
         found: bytes | None = self._txn.get(key, db=self._database.local)
@@ -202,7 +208,9 @@ class LmdbSnapshot:
 class Database:
     """An open LMDB environment. One per path and process; close it, or use it as a context manager."""
 
-    def __init__(self, path: str, env: Any, *, read_only: bool, lock_timeout: float, on_wait: Callable[[], None] | None) -> None:
+    def __init__(
+        self, path: str, env: Any, *, read_only: bool, lock_timeout: float, on_wait: Callable[[], None] | None
+    ) -> None:
         self.path = path
         self.read_only = read_only
         self.lock_timeout = lock_timeout
@@ -210,7 +218,10 @@ class Database:
         self._env = env
         names = (b"objects", b"ids", b"refs", b"reflog", b"meta", b"local", b"derived")
         try:
-            opened = {n: env.open_db(n, dupsort=n == b"ids", dupfixed=n == b"ids", create=not read_only) for n in names}
+            opened = {
+                n: env.open_db(n, dupsort=n == b"ids", dupfixed=n == b"ids", create=not read_only)
+                for n in names
+            }
         except (lmdb.NotFoundError, lmdb.ReadonlyError):
             raise NotFound(f"{path}: not an objstore store", hint="make one with: objstore init") from None
         self.objects, self.ids, self.refs, self.reflog, self.meta, self.local, self.derived = opened.values()
@@ -294,7 +305,9 @@ class Database:
     def __enter__(self) -> Database:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def meta_text(self, name: str) -> str:
@@ -337,7 +350,9 @@ class Database:
                 with self._begin(write=True) as txn:
                     yield txn
             except lmdb.DiskError as error:
-                raise StorageError(f"{self.path}: cannot be written: {error}", hint="is the disk full?") from None
+                raise StorageError(
+                    f"{self.path}: cannot be written: {error}", hint="is the disk full?"
+                ) from None
 
     def commit(self, batch: Batch, *, who: str, now: Callable[[], str]) -> int:
         """Write a batch in one durable transaction; how many of its objects were new.
@@ -367,7 +382,9 @@ class Database:
         try:
             self._env.set_mapsize(size * 2)
         except (lmdb.Error, MemoryError, OverflowError) as error:
-            raise StorageError(f"{self.path}: the database map is full and cannot grow beyond {size} bytes: {error}") from None
+            raise StorageError(
+                f"{self.path}: the database map is full and cannot grow beyond {size} bytes: {error}"
+            ) from None
 
 
 def _open_environment(path: str, read_only: bool, map_size: int | None) -> Any:
@@ -376,7 +393,13 @@ def _open_environment(path: str, read_only: bool, map_size: int | None) -> Any:
         for locking in (True, False) if read_only else (True,):
             try:
                 return lmdb.open(
-                    path, map_size=size, max_dbs=16, max_readers=_MAX_READERS, readonly=read_only, lock=locking, mode=0o600
+                    path,
+                    map_size=size,
+                    max_dbs=16,
+                    max_readers=_MAX_READERS,
+                    readonly=read_only,
+                    lock=locking,
+                    mode=0o600,
                 )
             except MemoryError as error:
                 failure = error
@@ -401,10 +424,10 @@ def _append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
         return 0
     kinds = _kind_names(txn, database)
     numbers = {name: number for number, name in enumerate(kinds)}
-    for one in objects:
-        if one.kind not in numbers:
-            numbers[one.kind] = len(kinds)
-            kinds.append(one.kind)
+    for kind in {one[1]: None for one in objects}:
+        if kind not in numbers:
+            numbers[kind] = len(kinds)
+            kinds.append(kind)
     if len(kinds) > 255:
         raise StorageError("more than 255 kinds of object in one store")
     first = arrival = int.from_bytes(txn.get(b"next", db=database.meta), "big")
@@ -413,7 +436,7 @@ def _append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
     seen: set[bytes] = set()
     fresh: list[Prepared] = []
     for one in objects:
-        key = one.key
+        key = one[0]
         if key in seen:
             continue
         seen.add(key)
@@ -438,7 +461,12 @@ def _append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
     for key, kind, codec, payload in fresh:
         number = numbers[kind]
         head = bytes((number, codec))
-        rows.append((arrival.to_bytes(8, "big"), key + head + checksum(number, codec, payload).to_bytes(4, "big") + payload))
+        rows.append(
+            (
+                arrival.to_bytes(8, "big"),
+                key + head + checksum(number, codec, payload).to_bytes(4, "big") + payload,
+            )
+        )
         entries.append((key[:_BUCKET], key[_BUCKET : _BUCKET + _ENTRY_KEY] + arrival.to_bytes(5, "big")))
         arrival += 1
     txn.cursor(db=database.objects).putmulti(rows, append=True)
@@ -478,7 +506,11 @@ def _move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callab
             if local or move.new == current:
                 continue
             entry = {"new": move.new, "old": current, "time": time, "who": who, "why": move.why}
-            txn.put(name + b"\0" + _number(counter), json.dumps(entry, sort_keys=True).encode(), db=database.reflog)
+            txn.put(
+                name + b"\0" + _number(counter),
+                json.dumps(entry, sort_keys=True).encode(),
+                db=database.reflog,
+            )
             counter += 1
     finally:
         snapshot.close()

@@ -33,7 +33,7 @@ _DECODER = msgspec.json.Decoder(float_hook=_refuse_float)
 
 
 def _plain(data: bytes) -> bool:
-    """True if the value whose canonical bytes are ``data`` is surely on the domain; False if it may be off it.
+    """True if the value whose canonical bytes are ``data`` is surely on the domain, False if in doubt.
 
     It is known to come from JSON text without a float. Left to exclude are keys that are not printable
     ASCII (all would show as a byte over 0x7e or an escape), integers of 16 digits or more, and depth.
@@ -57,7 +57,7 @@ def _load(data: bytes) -> tuple[Any, bytes] | None:
     except (msgspec.DecodeError, RecursionError, _FloatSeen):
         return None
     if written != data and (
-        # msgspec keeps the last of two equal keys; a colon is lost then, and only an escape could bring one in
+        # msgspec keeps the last of two equal keys; a colon is lost then, and only escapes bring one in
         written.count(b":") != data.count(b":") or b"u003" in data or _NEGATIVE_ZERO.search(data)
     ):
         return None

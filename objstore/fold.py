@@ -83,6 +83,10 @@ class Fold:
         """The claim for an id, removed ones included, or None."""
         return self._claims.get(frame_id)
 
+    def ids(self) -> list[str]:
+        """All ids, removed ones included, in order."""
+        return sorted(self._claims)
+
     def live(self) -> Iterator[tuple[str, bytes]]:
         """Ids and winning keys of what is there (not removed), in order of id."""
         for frame_id in sorted(self._claims):

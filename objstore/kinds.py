@@ -1,8 +1,8 @@
 """The registry of object kinds: what an object of a given ``type`` must look like and which objects it refers to.
 
 A kind is a frozen ``msgspec.Struct`` whose fields are declared in the order of their encoded names, so that the plain
-encoder writes canonical bytes. Porcelain packages register their kinds when they are imported; ``declare`` says which
-module to import for a type that is not registered yet, so that nothing is loaded before it is needed.
+encoder writes canonical bytes. A module registers its kinds when it is imported; ``kind_modules`` says which module
+that is, so that nothing is loaded before it is needed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from objstore.errors import CheckFailed
+from objstore.kind_modules import declarations, declare, module_of
 
 #: Integers that every JSON library keeps exactly.
 MAX_SAFE_INTEGER = 2**53 - 1
@@ -46,7 +47,6 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _registered: dict[str, Kind] = {}
-_declared: dict[str, str] = dict.fromkeys(("blob", "chunks", "list", "text"), "objstore.core")
 _decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 
 
@@ -55,27 +55,16 @@ def register(kind: Kind) -> Kind:
     if kind.name in _registered:
         raise ValueError(f"kind {kind.name!r} is registered twice")
     _registered[kind.name] = kind
-    _declared.setdefault(kind.name, kind.struct.__module__)
+    declare(kind.struct.__module__, [kind.name])
     _decoders[kind.name] = msgspec.json.Decoder(kind.struct)
     return kind
-
-
-def declare(module: str, names: Iterable[str]) -> None:
-    """Say that importing ``module`` registers the kinds ``names``."""
-    for name in names:
-        _declared[name] = module
-
-
-def declarations() -> dict[str, str]:
-    """Which module registers which kind, as ``declare`` was told; worker processes are given this."""
-    return dict(_declared)
 
 
 def lookup(name: str) -> Kind:
     """The kind called ``name``; raises ``CheckFailed`` for one that this program does not know."""
     kind = _registered.get(name)
-    if kind is None and name in _declared:
-        importlib.import_module(_declared[name])
+    if kind is None and (module := module_of(name)) is not None:
+        importlib.import_module(module)
         kind = _registered.get(name)
     if kind is None:
         raise CheckFailed(
@@ -87,7 +76,7 @@ def lookup(name: str) -> Kind:
 
 def known_names() -> list[str]:
     """The names of all kinds, registered or declared, sorted."""
-    return sorted(_registered.keys() | _declared.keys())
+    return sorted(declarations())
 
 
 def encode(obj: msgspec.Struct) -> bytes:

@@ -50,7 +50,11 @@ def writer_lock(path: str, timeout: float, on_wait: Callable[[], None] | None = 
     Raises ``Conflict`` after ``timeout`` seconds.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC if os.name == "posix" else os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(
+            path,
+            os.O_RDWR | os.O_CREAT | os.O_CLOEXEC if os.name == "posix" else os.O_RDWR | os.O_CREAT,
+            0o600,
+        )
     except OSError as error:
         raise StorageError(f"{path}: cannot be opened: {error.strerror}") from None
     try:

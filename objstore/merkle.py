@@ -47,7 +47,7 @@ class Sibling(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """That ``leaf`` is number ``leaf_index`` under ``root`` (32 bytes each); ``siblings`` go upwards from it."""
+    """That ``leaf`` is number ``leaf_index`` under ``root`` (32 bytes each); ``siblings`` go upwards."""
 
     leaf: bytes
     leaf_index: int

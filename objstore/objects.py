@@ -9,7 +9,9 @@ from objstore.errors import CheckFailed
 
 #: The one kind that carries no ``type``: its body is exactly the keys that its published hash covers.
 SESSION_NODE = "session-node"
-_NODE_KEYS = frozenset({"audit_mode", "bates", "cache_key", "created_at", "label", "parent_node_hash", "question"})
+_NODE_KEYS = frozenset(
+    {"audit_mode", "bates", "cache_key", "created_at", "label", "parent_node_hash", "question"}
+)
 
 
 def kind_name(value: Any) -> str:
@@ -35,7 +37,7 @@ def check_object(value: Any) -> tuple[str, bytes]:
 
 
 def check_stored(kind: str, data: bytes) -> Any:
-    """The Struct that stored bytes hold; raises ``CheckFailed`` when they break the kind's rules or are not canonical."""
+    """The Struct that stored bytes hold; raises ``CheckFailed`` when they break its rules or are not canonical."""
     obj = kinds.decode(kind, data)
     if kinds.encode(obj) != data:
         raise CheckFailed(f"{kind}: the bytes are not canonical")

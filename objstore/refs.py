@@ -82,6 +82,16 @@ def quote(component: str) -> str:
     return text or "%"
 
 
+def unquote(component: str) -> str:
+    """What ``quote`` was given, unless that was too long to keep."""
+    pieces = component.split("%")
+    raw = bytearray(pieces[0].encode())
+    for piece in pieces[1:]:
+        raw += bytes.fromhex(piece[:2]) if len(piece) >= 2 else b""
+        raw += piece[2:].encode()
+    return raw.decode("utf-8", "surrogatepass")
+
+
 class _Special(NamedTuple):
     pattern: re.Pattern[str]
     resolve: Callable[[Snapshot, str], str | None] | None

@@ -4,8 +4,8 @@
 ...     with store.snapshot() as view:
 ...         obj = get_object(view, "session/.../head")
 
-Ids are 64 lower-case hex digits everywhere in this module; objects are plain JSON values or kind Structs. All errors are
-children of ``errors.ObjstoreError``.
+Ids are 64 lower-case hex digits everywhere in this module; objects are plain JSON values or kind Structs. All errors
+are children of ``errors.ObjstoreError``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Store:
     ``who`` names the writer in reflogs; ``now`` is the clock used there (injected, so that tests and rebuilds repeat).
     """
 
-    def __init__(self, database: Database | MemoryDatabase, *, who: str = "objstore", now: Callable[[], str] = utc_now) -> None:
+    def __init__(
+        self, database: Database | MemoryDatabase, *, who: str = "objstore", now: Callable[[], str] = utc_now
+    ) -> None:
         self.database = database
         self.who = who
         self.now = now
@@ -75,7 +77,11 @@ class Store:
     ) -> Store:
         """Open the store in the folder ``path``; see ``Database.open`` for options and errors."""
         database = Database.open(
-            os.fspath(path), read_only=read_only, map_size=map_size, lock_timeout=lock_timeout, on_wait=on_wait
+            os.fspath(path),
+            read_only=read_only,
+            map_size=map_size,
+            lock_timeout=lock_timeout,
+            on_wait=on_wait,
         )
         return cls(database, who=who, now=now)
 
@@ -86,7 +92,9 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # -- reading ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Verification: every stored byte, key, kind, reference, ref and chain.
 
-The objects are split by arrival number among worker processes, each with a snapshot of its own; a worker that crashes on
-a damaged page is itself reported as damage. What is checked of each object: its checksum, its key, its kind, that its
+The objects are split by arrival number among worker processes, each with a snapshot of its own; a worker that crashes
+on a damaged page is itself reported as damage. What is checked of each object: its checksum, its key, its kind, that its
 bytes are canonical and obey the kind's rules, that ``ids`` leads to it, and that the objects it needs are there.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.connection
 from collections.abc import Iterable
+from itertools import pairwise
 from multiprocessing.connection import Connection
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from objstore.compression import decompress
 from objstore.database import Database, LmdbSnapshot
 from objstore.digest import hasher
 from objstore.errors import CheckFailed, NotFound, ObjstoreError, StorageError
+from objstore.kind_modules import declarations, declare
 from objstore.objects import check_stored
 from objstore.refs import check_name
 
@@ -83,7 +85,7 @@ def verify(database: Database, *, processes: int = 0, since: int = 1) -> Report:
 
 
 def check_slice(database: Database, first: int, stop: int) -> tuple[int, list[Problem]]:
-    """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many there were, and what is wrong."""
+    """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many there are, and what is wrong."""
     problems: list[Problem] = []
     count = 0
     with database.snapshot() as view:
@@ -135,10 +137,10 @@ def _in_processes(
     context = multiprocessing.get_context("spawn")
     pieces = processes * _SLICES_PER_PROCESS
     bounds = [first + (stop - first) * i // pieces for i in range(pieces + 1)]
-    slices = list(zip(bounds, bounds[1:], strict=False))
+    slices = list(pairwise(bounds))
     waiting = slices[::-1]
     running: dict[Any, tuple[Any, tuple[int, int]]] = {}
-    declared = kinds.declarations()
+    declared = declarations()
     while waiting or running:
         while waiting and len(running) < processes:
             bounds_of = waiting.pop()
@@ -170,7 +172,7 @@ def _in_processes(
 
 def _slice_process(sender: Any, path: str, bounds: tuple[int, int], declared: dict[str, str]) -> None:
     for name, module in declared.items():
-        kinds.declare(module, [name])
+        declare(module, [name])
     with Database.open(path, read_only=True) as database:
         sender.send(check_slice(database, *bounds))
 
@@ -193,7 +195,9 @@ def _check_refs(view: LmdbSnapshot) -> tuple[int, int, list[Problem]]:
         for entry in view.reflog(name):
             last = entry
         if last is not None and last.new != key.hex():
-            problems.append(Problem(name, "reflog", f"the reflog ends at {last.new}, the ref stands at {key.hex()}"))
+            problems.append(
+                Problem(name, "reflog", f"the reflog ends at {last.new}, the ref stands at {key.hex()}")
+            )
         try:
             if kinds.lookup(kind_name).previous is not None:
                 chains += 1

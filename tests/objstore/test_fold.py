@@ -103,7 +103,9 @@ def test_any_order_of_chains_and_rounds_gives_the_same_state(many: list[Any], rn
 
     loose = Fold()
     for frame in everything:
-        loose.absorb(Envelope(frame.id, frame.revision, frame.tombstone is True), hash_bytes(kinds.encode(frame)))
+        loose.absorb(
+            Envelope(frame.id, frame.revision, frame.tombstone is True), hash_bytes(kinds.encode(frame))
+        )
     assert loose == folded
 
     parts = [store.fold(h) for h in heads]

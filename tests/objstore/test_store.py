@@ -80,7 +80,13 @@ def test_an_absent_object_is_not_found(store: Store) -> None:
 
 
 def test_an_object_of_unknown_kind_or_shape_is_refused(store: Store) -> None:
-    for value in ({"type": "nonsense"}, {"text": "no type"}, [1], {"type": "text"}, {"type": "text", "text": "x", "y": 1}):
+    for value in (
+        {"type": "nonsense"},
+        {"text": "no type"},
+        [1],
+        {"type": "text"},
+        {"type": "text", "text": "x", "y": 1},
+    ):
         with pytest.raises(CheckFailed):
             store.put(value)
     with store.snapshot() as view:
@@ -138,7 +144,11 @@ def test_refs_compare_and_swap_with_reflog(store: Store) -> None:
     assert store.ref("tag/x") is None
     with store.snapshot() as view:
         log = list(view.reflog("tag/x"))
-    assert [(e.old, e.new, e.why) for e in log] == [(None, one, "made"), (one, two, "moved"), (two, None, "deleted")]
+    assert [(e.old, e.new, e.why) for e in log] == [
+        (None, one, "made"),
+        (one, two, "moved"),
+        (two, None, "deleted"),
+    ]
     assert [e.number for e in log] == sorted({e.number for e in log})
 
 
@@ -176,7 +186,9 @@ def test_bad_ref_names(store: Store, name: str) -> None:
 
 
 @pytest.mark.skipif(not __import__("shutil").which("git"), reason="git is not installed")
-@pytest.mark.parametrize("name", ["a/b", "landed/0f/claude/x@1+2", "a/b-c_d.e", "é/ü", "a/{b", "a/@", "a/%2E"])
+@pytest.mark.parametrize(
+    "name", ["a/b", "landed/0f/claude/x@1+2", "a/b-c_d.e", "é/ü", "a/{b", "a/@", "a/%2E"]
+)
 def test_names_that_git_accepts_too(store: Store, name: str) -> None:
     assert subprocess.run(["git", "check-ref-format", name], check=False).returncode == 0
     store.update_ref(name, store.put(text("1")), None)
@@ -185,7 +197,22 @@ def test_names_that_git_accepts_too(store: Store, name: str) -> None:
 def test_quoted_foreign_ids_are_legal_and_distinct() -> None:
     from objstore.refs import check_name, quote
 
-    names = ["..", ".", "a.lock", "a/b", "a b", "ü", "a" * 500, "a" * 501, "%2E", "", "\ud800", "\n", "x.", "ü" * 200]
+    names = [
+        "..",
+        ".",
+        "a.lock",
+        "a/b",
+        "a b",
+        "ü",
+        "a" * 500,
+        "a" * 501,
+        "%2E",
+        "",
+        "\ud800",
+        "\n",
+        "x.",
+        "ü" * 200,
+    ]
     quoted = [quote(n) for n in names]
     assert len(set(quoted)) == len(names)
     for one in quoted:
@@ -280,7 +307,10 @@ def test_a_locked_store_waits_says_so_and_gives_up(tmp_path: Path) -> None:
     Store.init(tmp_path / "s").close()
     waits: list[str] = []
     with Store.open(tmp_path / "s", lock_timeout=0.2, on_wait=lambda: waits.append("waiting")) as store:
-        with writer_lock(str(tmp_path / "s" / "write.lock"), 1), pytest.raises(Conflict, match="locked by another writer"):
+        with (
+            writer_lock(str(tmp_path / "s" / "write.lock"), 1),
+            pytest.raises(Conflict, match="locked by another writer"),
+        ):
             store.put(text("1"))
         assert waits == ["waiting"]
         held, done = threading.Event(), threading.Event()
@@ -327,7 +357,7 @@ def test_a_killed_writer_leaves_the_last_commit(tmp_path: Path) -> None:
         "from objstore.store import Store\n"
         "s = Store.open(sys.argv[1])\n"
         "s.put({'type': 'text', 'text': 'kept'})\n"
-        "b = s.batch(); b.put('text', b'{\"text\":\"lost\",\"type\":\"text\"}')\n"
+        'b = s.batch(); b.put(\'text\', b\'{"text":"lost","type":"text"}\')\n'
         "with s.database._writing() as txn:\n"
         "    from objstore.database import _append\n"
         "    _append(txn, s.database, b.prepared())\n"
@@ -358,7 +388,9 @@ def test_derived_and_local_refs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(refs, "_special", list(refs._special))
     refs.register_local(r"test/[^/]+/here")
-    refs.register_derived(r"test/[^/]+/first", lambda view, name: next((k.hex() for _, k in view.refs("test/")), None))
+    refs.register_derived(
+        r"test/[^/]+/first", lambda view, name: next((k.hex() for _, k in view.refs("test/")), None)
+    )
     with Store.init(tmp_path / "s") as store:
         one = store.put(text("1"))
         with pytest.raises(NotFound):
@@ -390,9 +422,15 @@ class TwinMachine(RuleBasedStateMachine):
         self.memory = Store(MemoryDatabase(), now=lambda: "t")
         self.ids: list[str] = []
 
-    @rule(texts=st.lists(values, max_size=4), moves=st.lists(st.tuples(names, st.integers(0, 20), st.booleans(), st.booleans()), max_size=3),
-          key=st.sampled_from([b"k1", b"k2"]), value=st.one_of(st.none(), st.binary(min_size=1, max_size=8)))  # fmt: skip
-    def commit(self, texts: list[str], moves: list[tuple[str, int, bool, bool]], key: bytes, value: bytes | None) -> None:
+    @rule(
+        texts=st.lists(values, max_size=4),
+        moves=st.lists(st.tuples(names, st.integers(0, 20), st.booleans(), st.booleans()), max_size=3),
+        key=st.sampled_from([b"k1", b"k2"]),
+        value=st.one_of(st.none(), st.binary(min_size=1, max_size=8)),
+    )
+    def commit(
+        self, texts: list[str], moves: list[tuple[str, int, bool, bool]], key: bytes, value: bytes | None
+    ) -> None:
         def build(store: Store) -> Batch:
             batch = store.batch()
             fresh = [batch.put("text", encode(Text(text=t))) for t in texts]
