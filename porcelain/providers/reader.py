@@ -1,0 +1,106 @@
+"""The interface between one agent's format and everything else: what a provider module offers and what it returns.
+
+A provider module (``claude.py``, ``pi.py`` ...) is the only place that knows its agent's format. It offers the
+functions of ``Provider``; ``landing.py`` drives them and knows no format at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from porcelain.providers.content import ContentSink
+from porcelain.providers.records import Record
+
+SourceKind = Literal["transcript", "agent_meta", "journal", "workflow_manifest", "workflow_script"]
+#: ``log``: lines are only ever appended. ``document``: the whole file is one entry, and a new version is a new entry.
+SourceShape = Literal["log", "document"]
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """One file of a conversation. ``src`` is its name relative to the conversation (``<id>.jsonl``,
+    ``subagents/agent-a1.jsonl``), forward slashes; ``stream`` and ``batch`` say whose records it holds."""
+
+    path: str
+    src: str
+    kind: SourceKind = "transcript"
+    shape: SourceShape = "log"
+    stream: str | None = "main"
+    batch: str | None = None
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """One conversation as found on disk: the provider's native id where the file name states it (a reader may learn
+    the real one from a header), the root it was found under, and its files in landing order."""
+
+    provider: str
+    native_id: str
+    root: str
+    sources: tuple[Source, ...]
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """A file under a root that holds no conversation, and why (``empty``, ``no-conversation``, ``warmup``,
+    ``other-agent``, ``unreadable``); size and time are those from before it was looked at."""
+
+    path: str
+    reason: str
+    size: int = 0
+    mtime_ns: int = 0
+
+
+#: What is known of a path from earlier imports, if the file has not changed since: the native id of its conversation,
+#: "" for a file that was left out, or None when it must be looked at. Lets discovery read nothing of what is unchanged.
+Seen = Callable[[str], str | None]
+
+
+def nothing_seen(_path: str) -> str | None:
+    """The ``Seen`` of a first import."""
+    return None
+
+
+class Entry(Struct):
+    """What one source line (or document) became. ``start``/``length`` are the byte range inside the line when one line
+    held several records, else 0 and the line's length. ``values`` are the surroundings the line states (see
+    ``records.Span``); ``damage`` is set instead of ``record`` for bytes that no record could be made of."""
+
+    record: Record | None
+    start: int
+    length: int
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
+    damage: str | None = None
+
+
+class ReaderState(Struct):
+    """What a reader carries from line to line of one source, and from import to import (it is kept in the cursor):
+    plain strings only, so that it can be written as JSON."""
+
+    values: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Provider(Protocol):
+    """What a provider module offers (module-level names; a module satisfies this protocol)."""
+
+    NAME: str
+    DIALECT: str
+    PARSER: str
+    #: The ``Record.entry`` whose label is the conversation's name, given by a person.
+    TITLE_ENTRY: str
+
+    def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
+        """Folders to search, given the environment and the home folder (overrides of the agent honoured)."""
+
+    def discover(self, root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
+        """All conversations under a root, in a fixed order, and the files there that hold none."""
+
+    def recognise(self, path: Path) -> Conversation | None:
+        """The conversation that one file is, with the files that belong to it; None when it is not this agent's."""
+
+    def read_line(
+        self, line: bytes, source: Source, state: ReaderState, sink: ContentSink
+    ) -> Iterable[Entry]:
+        """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced."""

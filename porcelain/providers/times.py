@@ -1,0 +1,41 @@
+"""Times as agents write them, brought to one comparable form (RFC 3339 in UTC, fraction trimmed)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_WRITTEN = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+
+#: What a page is stamped with when neither it nor an earlier page states any time.
+EPOCH = "1970-01-01T00:00:00Z"
+
+
+def instant(text: str) -> str | None:
+    """``text`` in UTC with trailing zeros of the fraction removed, or None when it is no RFC 3339 time."""
+    written = _WRITTEN.fullmatch(text)
+    if written is None:
+        return None
+    day, clock, fraction, zone = written.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}{'+00:00' if zone == 'Z' else zone}")
+        if zone != "Z":
+            day, clock = moment.astimezone(UTC).isoformat()[:19].split("T")
+    except (ValueError, OverflowError):
+        return None
+    fraction = (fraction or "").rstrip("0")
+    return f"{day}T{clock}.{fraction}Z" if fraction else f"{day}T{clock}Z"
+
+
+def later(one: str, other: str) -> bool:
+    """Whether the instant ``one`` lies after ``other`` (both as ``instant`` returns them)."""
+    return one[:-1] > other[:-1]
+
+
+def from_milliseconds(count: int) -> str | None:
+    """RFC 3339 text, milliseconds kept, of ``count`` milliseconds since 1970; None when out of range."""
+    try:
+        moment = datetime.fromtimestamp(count // 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return f"{moment.isoformat()[:19]}.{count % 1000:03d}Z"
