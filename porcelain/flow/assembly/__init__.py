@@ -1,0 +1,29 @@
+"""Assembly of a session from landed rows, one stage a module; ``build`` runs them, ``rounds`` cuts the result."""
+
+from __future__ import annotations
+
+from porcelain.flow.assembly.build import Assembled, Totals, assemble
+from porcelain.flow.assembly.rounds import (
+    PARSER,
+    POLICY,
+    ROUND_BYTES,
+    Delta,
+    Written,
+    delta,
+    next_round,
+    rounds,
+)
+
+__all__ = [
+    "PARSER",
+    "POLICY",
+    "ROUND_BYTES",
+    "Assembled",
+    "Delta",
+    "Totals",
+    "Written",
+    "assemble",
+    "delta",
+    "next_round",
+    "rounds",
+]

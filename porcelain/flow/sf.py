@@ -1,0 +1,414 @@
+"""``sf/1``: the bytes of one round, written and read.
+
+A round is a file of JSON lines: a header, nodes, relations, unresolved entries (each group in order of id), a commit
+line. The digest of the commit is the SHA-256 of every byte before it, and is what the next round names as
+``previous``. Structs are declared in the order of the keys on disk; an optional key that is UNSET is not written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from objstore.errors import CheckFailed
+from objstore.kinds import MAX_SAFE_INTEGER
+from porcelain.flow import gojson
+
+SCHEMA = "sf/1"
+Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
+
+
+class Ref(Struct, frozen=True, gc=False):
+    """A place in the landed data: file ``seq``, ``row`` from 1, ``block`` (part) from 0 where one part is meant."""
+
+    seq: Count = 0
+    row: Count = 0
+    block: Count | UnsetType = UNSET
+
+
+class SfHeader(Struct, frozen=True, tag_field="t", tag="header"):
+    """What a round covers. Everything from ``from_time`` on came later to the format: absent means unknown, not 0."""
+
+    schema: str = ""
+    conversation: str = ""
+    session: str = ""
+    round: Count = 0
+    previous: str | UnsetType = UNSET
+    from_seq: Count = 0
+    through_seq: Count = 0
+    input_digest: str = ""
+    parser: str = ""
+    policy: str = ""
+    from_time: str | UnsetType = UNSET
+    through_time: str | UnsetType = UNSET
+    session_from_time: str | UnsetType = UNSET
+    session_through_time: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    talks: Count | UnsetType = UNSET
+    steps: Count | UnsetType = UNSET
+    streams: Count | UnsetType = UNSET
+    segments: Count | UnsetType = UNSET
+    unresolved: Count | UnsetType = UNSET
+    changes: Count | UnsetType = UNSET
+    lines_added: Count | UnsetType = UNSET
+    lines_removed: Count | UnsetType = UNSET
+    llm_calls: Count | UnsetType = UNSET
+    subagents: Count | UnsetType = UNSET
+    bash_runs: Count | UnsetType = UNSET
+
+
+class SfNode(Struct, frozen=True, gc=False, tag_field="t", tag="node"):
+    """A node of the containment tree. ``attrs`` is a JSON object with sorted keys."""
+
+    id: str = ""
+    revision: Count = 0
+    tombstone: bool | UnsetType = UNSET
+    kind: str = ""
+    parent: str | UnsetType = UNSET
+    stream: str | UnsetType = UNSET
+    ref: Ref | UnsetType = UNSET
+    refs: list[Ref] | UnsetType = UNSET
+    attrs: Raw | UnsetType = UNSET
+
+
+class SfRelation(Struct, frozen=True, gc=False, tag_field="t", tag="relation"):
+    """A typed edge that is not containment, with the quality of the claim and the records it rests on."""
+
+    id: str = ""
+    revision: Count = 0
+    tombstone: bool | UnsetType = UNSET
+    type: str = ""
+    from_: str = msgspec.field(default="", name="from")
+    to: str = ""
+    quality: str = ""
+    via: str | UnsetType = UNSET
+    evidence: list[Ref] | UnsetType = UNSET
+
+
+class SfUnresolved(Struct, frozen=True, gc=False, tag_field="t", tag="unresolved"):
+    """An end that is missing: ``state`` is open, resolved or terminal; ``ref`` is the name that led nowhere."""
+
+    id: str = ""
+    revision: Count = 0
+    tombstone: bool | UnsetType = UNSET
+    kind: str = ""
+    ref: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    state: str = ""
+
+
+class FrameCounts(Struct, frozen=True):
+    """Frames of each type in one file, tombstones included."""
+
+    nodes: Count = 0
+    relations: Count = 0
+    unresolved: Count = 0
+
+
+class SfCommit(Struct, frozen=True, tag_field="t", tag="commit"):
+    """The last line: digest of all bytes before it, and the counts."""
+
+    digest: str = ""
+    counts: FrameCounts = FrameCounts()
+
+
+class Round(Struct, frozen=True):
+    """One round as read, or as it will be written. ``digest`` is that of the commit line (hex)."""
+
+    header: SfHeader
+    nodes: list[SfNode]
+    relations: list[SfRelation]
+    unresolved: list[SfUnresolved]
+    digest: str
+
+
+class RoundError(CheckFailed):
+    """A round breaks a rule of the format. ``rule`` is the rule's short name, ``line`` counts from 1 where one line is
+    at fault, ``expected`` and ``found`` are set where two values differ."""
+
+    def __init__(
+        self,
+        rule: str,
+        message: str,
+        *,
+        line: int | None = None,
+        expected: str | None = None,
+        found: str | None = None,
+    ) -> None:
+        super().__init__(message if line is None else f"line {line}: {message}")
+        self.rule = rule
+        self.line = line
+        self.expected = expected
+        self.found = found
+
+
+_Frame = SfNode | SfRelation | SfUnresolved
+_Line = SfHeader | SfNode | SfRelation | SfUnresolved | SfCommit
+_DECODER: msgspec.json.Decoder[_Line] = msgspec.json.Decoder(_Line)
+_TYPES = ("header", "node", "relation", "unresolved", "commit")
+_STATES = ("open", "resolved", "terminal")
+_BY_ID = attrgetter("id")
+_F = TypeVar("_F", SfNode, SfRelation, SfUnresolved)
+
+
+class _BodyRef(Struct):
+    ref: Ref = Ref()
+
+
+class _BodyAttrs(Struct):
+    provider_bodies: list[_BodyRef] = msgspec.field(default_factory=list)
+
+
+_BODY_ATTRS = msgspec.json.Decoder(_BodyAttrs)
+
+
+def input_digest(previous: str, file_digests: Iterable[str]) -> str:
+    """The digest that binds a round to the landed files it read.
+
+    ``previous`` is the input digest of the round before (hex, empty for round 1), ``file_digests`` the SHA-256 (hex) of
+    each newly landed ``.sd`` file as a whole, in any order.
+    """
+    text = previous + "".join("\0" + digest for digest in sorted(file_digests))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _sorted(frames: Iterable[_F]) -> list[_F]:
+    return sorted(frames, key=_BY_ID)
+
+
+def commit_line(digest: str, counts: FrameCounts) -> bytes:
+    """The last line of a round, with its newline."""
+    return gojson.encode(SfCommit(digest, counts)) + b"\n"
+
+
+def write_round(
+    header: SfHeader,
+    nodes: Iterable[SfNode],
+    relations: Iterable[SfRelation],
+    unresolved: Iterable[SfUnresolved],
+) -> tuple[bytes, str]:
+    """The bytes of a round and its commit digest (hex); each group is put in order of id (by code point, which is also
+    the order of the UTF-8 bytes)."""
+    groups = _sorted(nodes), _sorted(relations), _sorted(unresolved)
+    body = gojson.escape_html(gojson.encode_lines([header, *groups[0], *groups[1], *groups[2]]))
+    digest = hashlib.sha256(body).hexdigest()
+    return body + commit_line(digest, FrameCounts(*(len(group) for group in groups))), digest
+
+
+def read_round(data: bytes, *, exact: bool = False) -> Round:
+    """Read and check a round; raises ``RoundError`` for the first rule that is broken.
+
+    As the format has it, empty lines are skipped (and not hashed) and the last newline may be missing. ``exact``
+    refuses both, and a commit line that is not written as published: with it, every changed byte is found.
+    """
+    lines = data.split(b"\n")
+    if lines[-1] == b"":
+        lines.pop()
+    elif exact:
+        raise RoundError("final-newline", "the last line has no newline", line=len(lines))
+    reading = _Reading()
+    hasher = hashlib.sha256()
+    commit_number = 0
+    for number, line in enumerate(lines, 1):
+        if not line:
+            if exact:
+                raise RoundError("empty-line", "the line is empty", line=number)
+            continue
+        frame = _decode(line, number)
+        if reading.commit is not None:
+            raise RoundError("after-commit", "a frame stands after the commit", line=number)
+        if isinstance(frame, SfCommit):
+            if reading.header is None:
+                raise RoundError("no-header", "the round has no header")
+            reading.commit = frame
+            commit_number = number
+            continue
+        hasher.update(line)
+        hasher.update(b"\n")
+        reading.take(frame, number)
+    if reading.header is None:
+        raise RoundError("no-header", "the round has no header")
+    if reading.commit is None:
+        raise RoundError("no-commit", "the round has no commit line: it is cut short")
+    digest, counts = hasher.hexdigest(), reading.counts()
+    if reading.commit.digest != digest:
+        raise RoundError(
+            "digest",
+            f"the digest does not match: computed {digest[:12]}, the round claims {reading.commit.digest[:12]}",
+            line=commit_number,
+            expected=reading.commit.digest,
+            found=digest,
+        )
+    if reading.commit.counts != counts:
+        expected, found = _counts_text(reading.commit.counts), _counts_text(counts)
+        raise RoundError(
+            "counts",
+            f"the commit counts {expected}, the round holds {found}",
+            line=commit_number,
+            expected=expected,
+            found=found,
+        )
+    if exact and lines[commit_number - 1] + b"\n" != commit_line(digest, counts):
+        raise RoundError("commit-line", "the commit line is not written as published", line=commit_number)
+    return Round(reading.header, reading.nodes, reading.relations, reading.unresolved, digest)
+
+
+def _counts_text(counts: FrameCounts) -> str:
+    return f"{counts.nodes} nodes, {counts.relations} relations, {counts.unresolved} unresolved"
+
+
+def _decode(line: bytes, number: int) -> _Line:
+    try:
+        if not line.isascii():
+            line.decode("utf-8")  # what is kept as raw JSON would not be looked at
+        return _plain_attrs(_DECODER.decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _undecodable(line, number, str(error)) from None
+    except RecursionError:
+        raise RoundError(
+            "depth", "more lists and objects inside one another than can be read", line=number
+        ) from None
+
+
+def _plain_attrs(frame: _Line) -> _Line:
+    """Attributes are written with HTML escapes; they are compared and stored without."""
+    if not isinstance(frame, SfNode) or not isinstance(frame.attrs, Raw):
+        return frame
+    attrs = bytes(frame.attrs)
+    if b"\\u" not in attrs:
+        return frame
+    return msgspec.structs.replace(frame, attrs=Raw(msgspec.json.encode(msgspec.json.decode(attrs))))
+
+
+def _undecodable(line: bytes, number: int, reason: str) -> RoundError:
+    """Tell a line that is no JSON object from one of a type that the format does not know."""
+    try:
+        value = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return RoundError("undecodable", f"the line does not read: {reason}", line=number)
+    if isinstance(value, dict) and value.get("t") not in _TYPES:
+        return RoundError("unknown-frame", "the frame is of a type that sf/1 does not have", line=number)
+    return RoundError("undecodable", f"the line does not read: {reason}", line=number)
+
+
+class _Reading:
+    """The frames taken in so far; ``take`` checks each as it comes."""
+
+    def __init__(self) -> None:
+        self.header: SfHeader | None = None
+        self.commit: SfCommit | None = None
+        self.nodes: list[SfNode] = []
+        self.relations: list[SfRelation] = []
+        self.unresolved: list[SfUnresolved] = []
+        self._types: dict[str, str] = {}
+
+    def counts(self) -> FrameCounts:
+        return FrameCounts(len(self.nodes), len(self.relations), len(self.unresolved))
+
+    def take(self, frame: SfHeader | _Frame, number: int) -> None:
+        if isinstance(frame, SfHeader):
+            if self.header is not None:
+                raise RoundError("second-header", "a second header", line=number)
+            _check_header(frame, number)
+            self.header = frame
+            return
+        if self.header is None:
+            raise RoundError("first-frame", "the first frame is not a header", line=number)
+        word = "node" if type(frame) is SfNode else "relation" if type(frame) is SfRelation else "unresolved"
+        if not frame.id:
+            raise RoundError("no-id", f"a {word} without an id", line=number)
+        if frame.id in self._types:
+            raise RoundError(
+                "repeated-id",
+                f"id {frame.id!r} stands twice: as {self._types[frame.id]} and {word}",
+                line=number,
+            )
+        self._types[frame.id] = word
+        if frame.revision != self.header.round:
+            raise RoundError(
+                "revision",
+                f"revision {frame.revision} in round {self.header.round}",
+                line=number,
+                expected=str(self.header.round),
+                found=str(frame.revision),
+            )
+        if isinstance(frame, SfNode):
+            self._take_node(frame, self.header.through_seq, number)
+        elif isinstance(frame, SfRelation):
+            self._take_relation(frame, self.header.through_seq, number)
+        else:
+            if not frame.tombstone and frame.state not in _STATES:
+                raise RoundError(
+                    "state", f"{frame.state[:40]!r} is not open, resolved or terminal", line=number
+                )
+            self.unresolved.append(frame)
+
+    def _take_node(self, node: SfNode, through: int, number: int) -> None:
+        if isinstance(node.ref, Ref):
+            _check_ref(node.ref, through, number)
+        for ref in node.refs or ():
+            _check_ref(ref, through, number)
+        if isinstance(node.attrs, Raw) and b'"provider_bodies"' in bytes(node.attrs):
+            try:
+                bodies = _BODY_ATTRS.decode(bytes(node.attrs)).provider_bodies
+            except msgspec.DecodeError as error:
+                raise RoundError(
+                    "provider-bodies", f"provider_bodies does not read: {error}", line=number
+                ) from None
+            for body in bodies:
+                _check_ref(body.ref, through, number)
+        self.nodes.append(node)
+
+    def _take_relation(self, relation: SfRelation, through: int, number: int) -> None:
+        if not relation.tombstone:
+            for name, value in (("type", relation.type), ("from", relation.from_), ("to", relation.to)):
+                if not value:
+                    raise RoundError(f"relation-{name}", f"a relation without {name}", line=number)
+        for ref in relation.evidence or ():
+            _check_ref(ref, through, number)
+        self.relations.append(relation)
+
+
+def _check_ref(ref: Ref, through: int, number: int) -> None:
+    if ref.seq == 0 and ref.row == 0:
+        raise RoundError("ref-zero", "a reference to seq 0 row 0 is no position", line=number)
+    if ref.seq > through:
+        raise RoundError(
+            "ref-past",
+            f"a reference to seq {ref.seq}, past the {through} that the round covers",
+            line=number,
+            expected=f"at most {through}",
+            found=str(ref.seq),
+        )
+
+
+def _check_header(header: SfHeader, number: int) -> None:
+    def refuse(rule: str, message: str) -> RoundError:
+        return RoundError(rule, message, line=number)
+
+    if header.schema != SCHEMA:
+        raise RoundError(
+            "schema",
+            f"schema {header.schema[:40]!r}, not {SCHEMA}",
+            line=number,
+            expected=SCHEMA,
+            found=header.schema,
+        )
+    for name in ("conversation", "session", "parser", "policy", "input_digest"):
+        if not getattr(header, name):
+            raise refuse(f"header-{name}", f"the header has no {name}")
+    if header.round == 0:
+        raise refuse("round-zero", "rounds count from 1")
+    if header.round > 1 and not header.previous:
+        raise refuse("no-previous", f"round {header.round} names no previous digest")
+    if header.round == 1 and header.previous:
+        raise refuse("first-previous", "round 1 must not name a previous digest")
+    if header.from_seq == 0:
+        raise refuse("from-seq", "landed sequence numbers count from 1")
+    if header.through_seq < header.from_seq - 1:
+        raise refuse("range", f"seq {header.from_seq} through {header.through_seq} is no range")
