@@ -1,0 +1,1 @@
+"""Benchmarks: the same work by objstore and by other programs, in one run on one machine."""

@@ -1,0 +1,127 @@
+"""All commands, in one static table: what ``objstore --help``, dispatch, completion and the man index read.
+
+``target`` is ``module:attribute``, loaded only when the command runs. A plumbing command is called as
+``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by click from the
+module's ``OPTIONS``. A name of two words is a subcommand.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from objstore.errors import UsageError
+from plumbing.options import GLOBAL_OPTIONS, format_options
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+VERSION = "0.1.0"
+PLUMBING = "plumbing"
+PORCELAIN = "porcelain"
+
+
+class Command:
+    """One row of the table."""
+
+    __slots__ = ("layer", "name", "summary", "target")
+
+    def __init__(self, layer: str, name: str, target: str, summary: str) -> None:
+        self.layer = layer
+        self.name = name
+        self.target = target
+        self.summary = summary
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        PORCELAIN, "import", "porcelain.importing.command:run", "read agents' conversations into the store"
+    ),
+    Command(PORCELAIN, "status", "porcelain.status:run", "what the store holds and what is new on disk"),
+    Command(PORCELAIN, "flow show", "porcelain.flow.show:run", "the structure inside one conversation"),
+    Command(PORCELAIN, "flow verify", "porcelain.flow.verify:run", "check the rounds of conversations"),
+    Command(
+        PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
+    ),
+    Command(
+        PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
+    ),
+    Command(PORCELAIN, "completion", "porcelain.completion:run", "print a completion script for a shell"),
+    Command(PLUMBING, "init", "plumbing.init:main", "create a store"),
+    Command(PLUMBING, "hash-object", "plumbing.hash_object:main", "compute the id of JSON, and store it"),
+    Command(PLUMBING, "cat", "plumbing.cat:main", "print objects"),
+    Command(PLUMBING, "rev-parse", "plumbing.rev_parse:main", "turn names into full ids"),
+    Command(PLUMBING, "show-ref", "plumbing.show_ref:main", "list refs and the ids they point at"),
+    Command(PLUMBING, "for-each-ref", "plumbing.for_each_ref:main", "list refs in a chosen format"),
+    Command(PLUMBING, "update-ref", "plumbing.update_ref:main", "move, create or delete a ref safely"),
+    Command(PLUMBING, "reflog", "plumbing.reflog:main", "where a ref has been"),
+    Command(PLUMBING, "ls-objects", "plumbing.ls_objects:main", "list the objects of the store"),
+    Command(PLUMBING, "count-objects", "plumbing.count_objects:main", "count objects and bytes by kind"),
+    Command(PLUMBING, "fold", "plumbing.fold:main", "the state that a chain adds up to"),
+    Command(PLUMBING, "verify", "plumbing.verify:main", "check every object, ref and chain"),
+    Command(PLUMBING, "config", "plumbing.config:main", "read or set what the store keeps"),
+)
+
+
+#: What the commands of a group are about.
+GROUPS = {
+    "flow": "the structure inside conversations: talks, runs, steps",
+    "lineage": "which conversation is a copy, fork or continuation of which",
+}
+
+
+def load(command: Command) -> ModuleType:
+    """The module of ``command``."""
+    module = command.target.partition(":")[0]
+    __import__(module)
+    return sys.modules[module]
+
+
+def find(name: str) -> Command | None:
+    """The command called ``name``, or None."""
+    return next((command for command in COMMANDS if command.name == name), None)
+
+
+def words_after(prefix: str = "") -> dict[str, str]:
+    """The words that may follow ``prefix`` ("" or a group's name), each with its summary, in the order of the table."""
+    start = prefix.split()
+    words: dict[str, str] = {}
+    for command in COMMANDS:
+        parts = command.name.split()
+        if parts[: len(start)] == start and len(parts) > len(start):
+            word = parts[len(start)]
+            words[word] = GROUPS.get(word, command.summary) if not prefix else command.summary
+    return words
+
+
+def unknown_command(prefix: str, word: str) -> UsageError:
+    """What to say about ``word``, which may not follow ``prefix``."""
+    import difflib
+
+    near = difflib.get_close_matches(word, words_after(prefix), n=1)
+    program = f"objstore {prefix}".strip()
+    return UsageError(
+        f"{word}: no such command" + (f": did you mean '{program} {near[0]}'?" if near else ""),
+        hint=f"{program} --help",
+    )
+
+
+def help_text(prefix: str = "") -> str:
+    """``--help`` of the program, or of a group of commands."""
+    words = words_after(prefix)
+    width = max(map(len, words))
+    rows = {word: f"  {word:<{width}}  {summary}\n" for word, summary in words.items()}
+    if prefix:
+        return (
+            f"usage: objstore {prefix} COMMAND ...\n\n{GROUPS[prefix]}\n\ncommands:\n{''.join(rows.values())}"
+        )
+    plumbing = "".join(rows.pop(command.name) for command in COMMANDS if command.layer == PLUMBING)
+    return (
+        "usage: objstore [--store DIR] [-C DIR] COMMAND ...\n\n"
+        "Keep every conversation with an AI agent in one content-addressed store.\n\n"
+        f"commands:\n{''.join(rows.values())}\n"
+        f"plumbing, with stable output for scripts:\n{plumbing}\n"
+        f"options, before the command:\n{format_options(GLOBAL_OPTIONS)}\n"
+        "'objstore COMMAND --help' says more. The store is --store, else $OBJSTORE_DIR, else the nearest\n"
+        ".objstore/ here or above, else your own under the platform's data directory.\n"
+    )

@@ -1,0 +1,193 @@
+"""``objstore import``: find every agent's conversations and bring what is new into the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from objstore.errors import NotFound, UsageError
+from objstore.store import Store
+from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.output import Progress, Writer, counted, encode, human_size, say, table, terminal_width
+from plumbing.stores import open_store
+from porcelain.importing.cursors import hash_key
+from porcelain.importing.keeping import keeps_content
+from porcelain.importing.plan import make_plan
+from porcelain.importing.run import PlaceResult, Result, run_import, total_bytes
+from porcelain.importing.work import PROVIDERS, Settings
+
+SUMMARY = "read agents' conversations into the store"
+USAGE = "import [--provider P]... [--strict] [--processes N] [--json] [PATH...]"
+OPTIONS = (
+    Option(
+        "--provider",
+        "providers",
+        "P",
+        "only this agent's conversations",
+        "choice",
+        choices=tuple(PROVIDERS),
+        many=True,
+    ),
+    Option("--strict", help="exit with 1 when anything was damaged or could not be read"),
+    Option("--processes", "processes", "N", "worker processes (default: by the work there is)", "integer"),
+    JSON,
+)
+EXAMPLES = (
+    "objstore import",
+    "objstore import --provider claude",
+    "objstore import ~/backup/.claude",
+)
+ARGUMENTS = (0, None)
+
+_TITLES = {"claude": "Claude Code", "pi": "Pi"}
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """Import; 0, or 1 under ``--strict`` when something was set aside."""
+    _make_store(context)
+    with open_store(context, write=True) as store:
+        providers = list(dict.fromkeys(arguments.providers)) or list(PROVIDERS)
+        with store.snapshot() as view:
+            keep = keeps_content(view)
+            host = (view.local(b"config/host.label") or b"").decode() or _host_name()
+            plan = make_plan(
+                view,
+                store.store_id,
+                arguments.args,
+                providers,
+                keep=keep,
+                env=context.env,
+                home=_home(context),
+            )
+        settings = Settings(
+            path=store.database.path,  # type: ignore[union-attr]
+            algorithm=store.algorithm,
+            keep=keep,
+            key=hash_key(store),
+        )
+        with Progress(context, "import", total=total_bytes(plan), size=True) as progress:
+            result = run_import(
+                store, plan, settings, host=host, processes=arguments.processes or 0, advance=progress.advance
+            )
+    with Writer(context.stdout) as out:
+        if arguments.json:
+            out.json(_document(result, keep))
+        else:
+            _print(out, result, context, keep)
+    for path, reason in result.problems:
+        context.stderr.write(encode(f"objstore: {path}: {reason}\n"))
+    damaged = sum(place.damaged + place.conflicts for place in result.places)
+    if result.problems and not result.records and not any(p.place.conversations for p in result.places):
+        return 5
+    return 1 if arguments.strict and (damaged or result.problems) else 0
+
+
+def _make_store(context: Context) -> None:
+    """The first import makes the store that it needs, unless a place was named that looks mistyped."""
+    path = context.store_path()
+    if os.path.exists(os.path.join(path, "data.mdb")):
+        return
+    parent = os.path.dirname(path)
+    if context.store is not None and not os.path.isdir(parent):
+        raise NotFound(f"{parent}: no such folder", hint="make the store first: objstore init DIR")
+    Store.init(path).close()
+    say(context, f"made a store in {path}")
+
+
+def _home(context: Context) -> Path:
+    home = context.env.get("HOME") or context.env.get("USERPROFILE")
+    if home is None:
+        raise UsageError("neither HOME nor USERPROFILE is set", hint="name the folders to import")
+    return Path(home)
+
+
+def _host_name() -> str:
+    import platform
+
+    return platform.node() or "localhost"
+
+
+def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
+    found = [
+        p for p in result.places if p.place.exists and (p.place.files or p.place.gone or p.place.left_out)
+    ]
+    rows = [_row(place) for place in found]
+    if rows:
+        header = ("agent", "where", "conversations", "files", "new", "grown", "unchanged", "records")
+        for line in table(
+            rows, header, width=terminal_width(context.stdout, context.env), right=(2, 3, 4, 5, 6, 7)
+        ):
+            out.line(line)
+    else:
+        out.line("no conversations found")
+        for place in result.places:
+            out.line(f"  looked for {_TITLES[place.place.provider]} in {place.place.root}")
+    for place in found:
+        for line in _remarks(place):
+            out.line(line)
+    if result.objects:
+        out.line("")
+        kept = "with content" if keep else "without message text"
+        out.line(
+            f"{counted(result.objects, 'new object')} from {human_size(result.source_bytes)} read, {kept}"
+            + (f"; {counted(result.rounds, 'round')} of structure" if result.rounds else "")
+        )
+    elif rows:
+        out.line("nothing new")
+    if rows:
+        out.line("")
+        out.line("next: objstore status, objstore lineage sessions, objstore flow show ID")
+
+
+def _row(result: PlaceResult) -> tuple[str, ...]:
+    place = result.place
+    unchanged = place.conversations - result.new - result.grown
+    counts = (place.conversations, place.files, result.new, result.grown, unchanged, result.records)
+    return (_TITLES[place.provider], place.root, *(f"{count:,}" for count in counts))
+
+
+def _remarks(result: PlaceResult) -> list[str]:
+    place = result.place
+    said = (
+        (result.damaged, "damaged stretch", "set aside, and all around it imported"),
+        (result.pending, "file", "with an incomplete last line, which is imported when it is complete"),
+        (
+            result.conflicts,
+            "file",
+            "rewritten by the agent: what it held before is kept beside what it holds now",
+        ),
+        (result.gone, "file", "gone from the disk: what was imported stays"),
+        (len(place.left_out), "file", "without any conversation, left out"),
+    )
+    return [
+        f"{_TITLES[place.provider]}: {counted(count, noun)} {what}" for count, noun, what in said if count
+    ]
+
+
+def _document(result: Result, keep: bool) -> dict[str, object]:
+    return {
+        "contentKept": keep,
+        "objects": result.objects,
+        "places": [
+            {
+                "conflicts": p.conflicts,
+                "conversations": p.place.conversations,
+                "damaged": p.damaged,
+                "files": p.place.files,
+                "gone": p.gone,
+                "grown": p.grown,
+                "leftOut": len(p.place.left_out),
+                "new": p.new,
+                "pending": p.pending,
+                "provider": p.place.provider,
+                "records": p.records,
+                "root": p.place.root,
+            }
+            for p in result.places
+            if p.place.exists
+        ],
+        "problems": [{"path": path, "reason": reason} for path, reason in result.problems],
+        "records": result.records,
+        "rounds": result.rounds,
+        "sourceBytes": result.source_bytes,
+    }

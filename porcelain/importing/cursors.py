@@ -1,0 +1,45 @@
+"""Cursors in a store's ``local`` database: one value a source file, found again by provider and path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+import msgspec
+
+from objstore.batch import Batch
+from objstore.snapshot import Snapshot
+from objstore.store import Store
+from porcelain.providers.cursor import Cursor
+
+_PREFIX = b"cursor/"
+_HASH_KEY = b"hash-key"
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Cursor)
+
+
+def _key(provider: str, path: str) -> bytes:
+    return _PREFIX + provider.encode() + b"/" + hashlib.sha256(os.fsencode(path)).digest()[:16]
+
+
+def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:
+    """All cursors of a provider's sources, by path."""
+    found = (_DECODER.decode(value) for _, value in view.local_items(_PREFIX + provider.encode() + b"/"))
+    return {cursor.path: cursor for cursor in found}
+
+
+def save_cursor(batch: Batch, cursor: Cursor) -> None:
+    """Keep a cursor, in the transaction that stores what it covers."""
+    batch.set_local(_key(cursor.provider, cursor.path), _ENCODER.encode(cursor))
+
+
+def hash_key(store: Store) -> bytes:
+    """The key of the hashes over raw bytes, made at the first import; it never leaves the machine."""
+    with store.snapshot() as view:
+        key = view.local(_HASH_KEY)
+    if key is None:
+        key = os.urandom(32)
+        batch = store.batch()
+        batch.set_local(_HASH_KEY, key)
+        store.commit(batch)
+    return key

@@ -1,0 +1,60 @@
+"""From cursors to what lineage is told about a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from porcelain.lineage.reports import ConversationReport, SourceReport, Stated
+from porcelain.lineage.times import time_of_ns
+from porcelain.providers.cursor import Cursor
+from porcelain.providers.reader import Conversation
+
+
+def conversation_report(
+    conversation: Conversation, native: str, cursors: Mapping[str, Cursor], reread: Mapping[str, str]
+) -> ConversationReport:
+    """What is known of a conversation after landing; ``reread`` says which files were found rewritten just now."""
+    sources = [cursors[source.path] for source in conversation.sources if source.path in cursors]
+    return ConversationReport(
+        provider=conversation.provider,
+        native_id=native,
+        root=conversation.root,
+        sources=tuple(
+            _source(cursor, rewritten=reread.get(cursor.path) == "rewritten")
+            for cursor in sources
+            if cursor.state != "left-out"
+        ),
+    )
+
+
+def gone_report(cursor: Cursor, native: str, root: str) -> ConversationReport:
+    """What is known of a file that is no longer there."""
+    return ConversationReport(
+        provider=cursor.provider, native_id=native, root=root, sources=(_source(cursor, rewritten=False),)
+    )
+
+
+def _source(cursor: Cursor, *, rewritten: bool) -> SourceReport:
+    facts = cursor.facts
+    return SourceReport(
+        path=cursor.path,
+        src=cursor.src,
+        kind=cursor.kind,
+        stream=cursor.stream,
+        batch=cursor.batch,
+        size=cursor.size,
+        mtime=time_of_ns(cursor.mtime_ns) if cursor.mtime_ns else None,
+        lines=facts.lines,
+        records=facts.records,
+        first_record=facts.first_record,
+        differs=facts.differs,
+        first_time=facts.first_time,
+        last_time=facts.last_time,
+        cwds=tuple(Stated(value=v, time=t or None) for v, t in facts.values.get("cwd", {}).items()),
+        titles=tuple(Stated(value=v, time=t or None) for v, t in facts.titles),
+        versions=tuple(facts.values.get("version", {})),
+        damage_count=facts.damage_count,
+        damage_bytes=facts.damage_bytes,
+        pending_bytes=facts.pending_bytes,
+        state="gone" if cursor.state == "gone" else "conflict" if rewritten else "active",
+    )

@@ -1,0 +1,340 @@
+"""Carrying an import out: workers land and assemble, this process stores what they return.
+
+Each piece is stored in one transaction with the facts it gives and the cursors it moves; small pieces share one. Killed at any moment, an import is continued by the next one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct, field
+
+from objstore import kinds
+from objstore.batch import Batch, Prepared
+from objstore.chain import RoundHead, append_round, round_head
+from objstore.database import Database
+from objstore.lock import writer_lock
+from objstore.store import Store
+from porcelain.flow.store import flow_ref, landed_ref
+from porcelain.importing.cursors import save_cursor
+from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
+from porcelain.importing.plan import Place, Plan, native_id
+from porcelain.importing.reporting import conversation_report, gone_report
+from porcelain.importing.work import (
+    Piece,
+    Settings,
+    Task,
+    Worker,
+    piece_from_bytes,
+    task_to_bytes,
+    work_in_process,
+)
+from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
+from porcelain.lineage.kinds import Fact
+from porcelain.lineage.reports import RunReport
+from porcelain.lineage.store import KnownFacts, append_facts, facts_head
+from porcelain.providers.cursor import Cursor, left_out_cursor
+
+#: Files from which on worker processes pay for their start, by bytes to read.
+_PARALLEL_BYTES = 8 * 1024 * 1024
+#: A transaction is committed when it holds this many objects or compressed bytes.
+_COMMIT_OBJECTS = 24 * 1024
+_COMMIT_BYTES = 12 * 1024 * 1024
+TOOL = "objstore-import"
+
+Advance = Callable[[int, str], None]
+
+
+class PlaceResult(Struct):
+    """What was learned in one place."""
+
+    place: Place
+    new: int = 0
+    grown: int = 0
+    records: int = 0
+    damaged: int = 0
+    pending: int = 0
+    conflicts: int = 0
+    gone: int = 0
+
+
+class Result(Struct):
+    """What an import did: new objects, rounds and bytes read, by place; ``problems`` pairs of path and reason."""
+
+    places: list[PlaceResult] = field(default_factory=list)
+    objects: int = 0
+    records: int = 0
+    rounds: int = 0
+    source_bytes: int = 0
+    facts: int = 0
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+
+def run_import(
+    store: Store,
+    plan: Plan,
+    settings: Settings,
+    *,
+    host: str,
+    processes: int = 0,
+    advance: Advance = lambda _bytes, _label: None,
+) -> Result:
+    """Do what ``plan`` says and return what came of it.
+
+    ``advance`` is told the bytes of source that each piece covered. ``processes`` 0 chooses by the work there is.
+    Raises ``Conflict`` when another import holds the store longer than the lock time-out.
+    """
+    database = store.database
+    assert isinstance(database, Database)
+    with writer_lock(os.path.join(database.path, "import.lock"), database.lock_timeout, database.on_wait):
+        return _Import(store, plan, settings, host, advance).run(processes)
+
+
+class _Import:
+    """One import in progress: the open batch, the heads of this store's chains, and the tally."""
+
+    def __init__(self, store: Store, plan: Plan, settings: Settings, host: str, advance: Advance) -> None:
+        self._store = store
+        self._plan = plan
+        self._settings = settings
+        self._host = host
+        self._advance = advance
+        self._tasks = plan.tasks
+        self._result = Result(places=[PlaceResult(place) for place in plan.places])
+        self._place_of = {
+            task.number: result for result in self._result.places for task in result.place.tasks
+        }
+        self._heads: dict[tuple[str, int], str | None] = {}
+        self._cursors: dict[int, dict[str, Cursor]] = {}
+        self._learned: dict[str, Fact] = {}
+        self._facts: list[Fact] = []
+        self._runs: dict[str, str] = {}
+        self._content: list[str] = []
+        self._bytes = 0
+        self._batch = store.batch()
+        self._started = store.now()
+        with store.snapshot() as view:
+            self._lineage = facts_head(view, store)
+            self._kept = round_head(view, content_ref(store))
+
+    def run(self, processes: int) -> Result:
+        total = sum(_unread_bytes(task) for task in self._tasks)
+        if processes == 0:
+            processes = (os.cpu_count() or 1) if total >= _PARALLEL_BYTES else 1
+        processes = min(processes, len(self._tasks))
+        for piece in self._pieces(processes):
+            self._take(piece)
+        self._note_left_out()
+        self._note_gone()
+        self._note_runs()
+        self._commit()
+        return self._result
+
+    def _pieces(self, processes: int) -> Iterator[Piece]:
+        if processes > 1:
+            yield from _from_processes(self._settings, self._tasks, processes)
+            return
+        database = self._store.database
+        assert isinstance(database, Database)
+        worker = Worker(database, self._settings)
+        for task in self._tasks:
+            yield from worker.pieces(task)
+
+    # -- one piece ---------------------------------------------------------------------------------------------------
+
+    def _take(self, piece: Piece) -> None:
+        task = self._tasks[piece.number]
+        conversation = task.conversation
+        batch, result = self._batch, self._result
+        batch.add_prepared([Prepared(*one) for one in piece.objects])
+        self._bytes += sum(len(one[3]) for one in piece.objects)
+        store_id = self._store.store_id
+        if piece.landed is not None:
+            ref = landed_ref(store_id, conversation.provider, conversation.native_id)
+            batch.move_ref(ref, piece.landed, self._heads.get(("landed", task.number), task.landed), "import")
+            self._heads["landed", task.number] = piece.landed
+        if piece.flow is not None:
+            ref = flow_ref(store_id, conversation.provider, conversation.native_id)
+            batch.move_ref(ref, piece.flow, task.flow, "import")
+        for cursor in piece.cursors:
+            save_cursor(batch, cursor)
+        self._content += piece.content
+        cursors = self._cursors.setdefault(task.number, dict(task.cursors))
+        cursors.update((cursor.path, cursor) for cursor in piece.cursors)
+        if piece.landed is not None or piece.cursors:
+            report = conversation_report(
+                conversation, native_id(conversation.native_id), cursors, piece.reread
+            )
+            self._learn(lambda known: facts_of_conversation(report, self._host, known))
+            self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
+        result.problems += piece.problems
+        result.records += piece.records
+        result.rounds += piece.rounds
+        result.source_bytes += piece.source_bytes
+        self._tally(task, piece)
+        self._advance(piece.source_bytes, conversation.provider)
+        if len(batch) >= _COMMIT_OBJECTS or self._bytes >= _COMMIT_BYTES:
+            self._commit()
+
+    def _tally(self, task: Task, piece: Piece) -> None:
+        place = self._place_of[task.number]
+        place.records += piece.records
+        if piece.last:
+            before = task.cursors
+            after = self._cursors[task.number]
+            if task.landed is None and self._heads.get(("landed", task.number)) is not None:
+                place.new += 1
+            elif self._heads.get(("landed", task.number)) is not None:
+                place.grown += 1
+            for path, cursor in after.items():
+                old = before.get(path)
+                place.damaged += cursor.facts.damage_count - (old.facts.damage_count if old else 0)
+                place.pending += cursor.facts.pending_bytes > 0
+                place.conflicts += cursor.state == "conflict" and (old is None or old.state != "conflict")
+            del self._cursors[task.number]
+
+    def _learn(self, facts: Callable[[KnownFacts], list[Fact]]) -> int:
+        with self._store.snapshot() as view:
+            known = KnownFacts(view, self._learned)
+            news = facts(known)
+            known.learn(news)
+        self._facts += news
+        return len(news)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _note_left_out(self) -> None:
+        for place in self._plan.places:
+            known = self._plan.cursors[place.provider]
+            for one in place.left_out:
+                cursor = left_out_cursor(place.provider, one)
+                if cursor is not None and known.get(one.path) != cursor:
+                    save_cursor(self._batch, cursor)
+
+    def _note_gone(self) -> None:
+        for result in self._result.places:
+            for cursor in result.place.gone:
+                gone = msgspec.structs.replace(cursor, state="gone")
+                save_cursor(self._batch, gone)
+                report = gone_report(gone, native_id(cursor.conversation), result.place.root)
+                self._learn(lambda known, report=report: facts_of_conversation(report, self._host, known))  # type: ignore[misc]
+                result.gone += 1
+
+    def _note_runs(self) -> None:
+        """A run that learned nothing leaves no fact."""
+        if not self._facts and not self._result.objects and not len(self._batch):
+            return
+        finished = self._store.now()
+        for source in sorted(self._runs):
+            run = RunReport(
+                source=source,
+                started_at=self._started,
+                finished_at=finished,
+                tool=TOOL,
+                status="done",
+                stats={"records": self._result.records, "problems": len(self._result.problems)},
+            )
+            self._learn(lambda known, run=run: import_run(run, known))  # type: ignore[misc]
+
+    def _commit(self) -> None:
+        batch: Batch = self._batch
+        lineage: RoundHead = append_facts(batch, self._store, self._lineage, self._facts)
+        kept = self._kept
+        if self._content:
+            frame = content_frame(self._content)
+            kept = append_round(
+                batch,
+                CONTENT_CHAIN,
+                content_ref(self._store),
+                kept,
+                [batch.put("content-kept", kinds.encode(frame))],
+            )
+        if batch:
+            self._result.objects += self._store.commit(batch)
+            self._result.facts += len(self._facts)
+        self._lineage, self._kept = lineage, kept
+        self._facts, self._content, self._learned, self._bytes = [], [], {}, 0
+        self._batch = self._store.batch()
+
+
+def _unread_bytes(task: Task) -> int:
+    total = 0
+    for source in task.conversation.sources:
+        cursor = task.cursors.get(source.path)
+        try:
+            total += max(0, os.stat(source.path).st_size - (cursor.offset if cursor is not None else 0))
+        except OSError:
+            continue
+    return total
+
+
+def total_bytes(plan: Plan) -> int:
+    """Bytes of source that the import will read, about."""
+    return sum(_unread_bytes(task) for task in plan.tasks)
+
+
+def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Piece]:
+    """Pieces from worker processes, each working on one task at a time, largest tasks first.
+
+    A process that dies costs its task, which is reported, and is replaced.
+    """
+    context = multiprocessing.get_context("spawn")
+    waiting = sorted(tasks, key=_unread_bytes)
+    running: dict[Connection, tuple[Any, Connection, Task | None]] = {}
+
+    def start() -> Connection:
+        task_receiver, task_sender = context.Pipe(duplex=False)
+        piece_receiver, piece_sender = context.Pipe(duplex=False)
+        process = context.Process(
+            target=work_in_process, args=(task_receiver, piece_sender, settings), daemon=True
+        )
+        process.start()
+        task_receiver.close()
+        piece_sender.close()
+        running[piece_receiver] = (process, task_sender, None)
+        return piece_receiver
+
+    def give(receiver: Connection) -> None:
+        process, sender, _ = running[receiver]
+        if not waiting:
+            sender.close()
+            del running[receiver]
+            process.join()
+            return
+        task = waiting.pop()
+        running[receiver] = (process, sender, task)
+        sender.send_bytes(task_to_bytes(task))
+
+    try:
+        for _ in range(processes):
+            give(start())
+        while running:
+            for ready in wait(list(running)):
+                receiver = cast(Connection, ready)
+                process, sender, task = running[receiver]
+                try:
+                    piece = piece_from_bytes(receiver.recv_bytes())
+                except EOFError:
+                    process.join()
+                    sender.close()
+                    del running[receiver]
+                    if task is not None:
+                        place = task.conversation.sources[0].path
+                        reason = f"the process that read it died (exit code {process.exitcode})"
+                        yield Piece(number=task.number, problems=[(place, reason)], last=True)
+                    if waiting:
+                        give(start())
+                    continue
+                if piece.last:
+                    give(receiver)
+                yield piece
+    finally:
+        for process, sender, _ in running.values():
+            sender.close()
+            process.terminate()
+            process.join()

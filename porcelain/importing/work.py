@@ -1,0 +1,264 @@
+"""The work on one conversation, in this process or in another: land what is new, assemble it, hand on what to store.
+
+A worker reads the store through snapshots only; it returns pieces, each of which is stored in one transaction.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Struct, field
+
+from objstore import kinds
+from objstore.batch import prepare
+from objstore.core import ListOf, list_pieces
+from objstore.database import Database
+from objstore.digest import hasher
+from objstore.errors import ObjstoreError
+from objstore.snapshot import Snapshot
+from porcelain.flow.assembly import rounds
+from porcelain.flow.entries import Landed, from_page
+from porcelain.flow.sd import sd_bytes
+from porcelain.flow.store import landed_files, pages, put_round, stored_fold
+from porcelain.providers.content import ContentSink
+from porcelain.providers.cursor import Cursor
+from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.reader import Conversation, Provider
+from porcelain.providers.records import Landing, page_record_ids
+from porcelain.providers.redaction import RULES, redact
+
+#: Provider modules by name, in the order in which they are searched.
+PROVIDERS = {"claude": "porcelain.providers.claude", "pi": "porcelain.providers.pi"}
+#: Providers whose conversations are assembled into rounds.
+ASSEMBLED = frozenset({"claude"})
+
+
+def provider_module(name: str) -> Provider:
+    """The module that knows the format of ``name``."""
+    return cast(Provider, importlib.import_module(PROVIDERS[name]))
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What is the same for all conversations of an import."""
+
+    path: str
+    algorithm: str
+    keep: bool
+    key: bytes
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One conversation to work on. ``conversation.native_id`` is the name of its chains; ``landed`` and ``flow`` are
+    the heads of those (hex), ``round`` and ``through_seq`` what the landing chain has reached, ``assembled`` the last
+    ``seq`` that the rounds cover."""
+
+    number: int
+    conversation: Conversation
+    cursors: dict[str, Cursor]
+    landed: str | None
+    round: int
+    through_seq: int
+    flow: str | None
+    assembled: int = 0
+
+
+class Piece(Struct, kw_only=True):
+    """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
+    objects that name kept content; ``problems`` pairs of path and reason; ``last`` ends the task."""
+
+    number: int
+    objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
+    landed: str | None = None
+    flow: str | None = None
+    cursors: list[Cursor] = field(default_factory=list)
+    reread: dict[str, str] = field(default_factory=dict)
+    content: list[str] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    records: int = 0
+    source_bytes: int = 0
+    rounds: int = 0
+    last: bool = False
+
+
+class Worker:
+    """Works on tasks with one open database; ``database`` is borrowed."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._hash = hasher(settings.algorithm)
+
+    def pieces(self, task: Task) -> Iterator[Piece]:
+        """All pieces of a task; the last one says so, also when the work failed."""
+        try:
+            yield from self._work(task)
+        except ObjstoreError as error:
+            yield Piece(number=task.number, problems=[(_shown(task), error.message)], last=True)
+        except (OSError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
+            # Of an error that nobody expected only type and place are told: its text might quote a conversation.
+            yield Piece(number=task.number, problems=[(_shown(task), _where(error))], last=True)
+
+    def _work(self, task: Task) -> Iterator[Piece]:
+        conversation = task.conversation
+        provider = provider_module(conversation.provider)
+        sink = ContentSink(keep=self._settings.keep, algorithm=self._settings.algorithm)
+        options = LandingOptions(
+            redact=redact,
+            rules=RULES,
+            key=self._settings.key,
+            sd_bytes=sd_bytes,
+            landed_records=lambda path: self._landed_records(task, path),
+        )
+        assembles = conversation.provider in ASSEMBLED
+        head, number, through = task.landed, task.round, task.through_seq
+        fresh: list[Landed] = []
+        waiting: Piece | None = None
+        for chunk in land_conversation(conversation, task.cursors, provider, sink, options, through + 1):
+            if waiting is not None:
+                yield waiting
+            waiting, head, number, through = self._landed_piece(task, chunk, head, number, through)
+            if assembles:
+                fresh += [from_page(landed.page, landed.records) for landed in chunk.pages]
+        piece = waiting or Piece(number=task.number)
+        if assembles and through:
+            self._assemble(task, fresh, through, piece)
+        piece.last = True
+        yield piece
+
+    def _landed_piece(
+        self, task: Task, chunk: LandedChunk, head: str | None, number: int, through: int
+    ) -> tuple[Piece, str | None, int, int]:
+        """The piece of a chunk, and where the landing chain stands after it."""
+        objects: dict[bytes, tuple[str, bytes]] = {}
+
+        def put(kind: str, data: bytes) -> str:
+            key = self._hash(data)
+            objects[key] = (kind, data)
+            return key.hex()
+
+        content = [put(kind, data) for kind, data in chunk.content]
+        page_ids: list[str] = []
+        records = 0
+        for landed in chunk.pages:
+            for record_id, data in zip(page_record_ids(landed.page), landed.encoded, strict=True):
+                objects[bytes.fromhex(record_id)] = ("record", data)
+            records += len(landed.records)
+            page_ids.append(put("page", kinds.encode(landed.page)))
+        moved = None
+        if page_ids:
+            number += 1
+            through += len(page_ids)
+            moved = head = put(
+                "landing",
+                kinds.encode(
+                    Landing(
+                        conversation=task.conversation.native_id,
+                        pages=page_ids,
+                        previous=head or UNSET,
+                        provider=task.conversation.provider,
+                        round=number,
+                        through_seq=through,
+                    )
+                ),
+            )
+        lists = [put("list", kinds.encode(ListOf(items=ids))) for ids in list_pieces(content)]
+        piece = Piece(
+            number=task.number,
+            objects=_prepared(objects),
+            landed=moved,
+            cursors=chunk.cursors,
+            reread=dict(chunk.reread),
+            content=lists,
+            problems=[(problem.path, problem.reason) for problem in chunk.problems],
+            records=records,
+            source_bytes=chunk.source_bytes,
+        )
+        return piece, head, number, through
+
+    def _assemble(self, task: Task, fresh: list[Landed], through: int, piece: Piece) -> None:
+        """Add to ``piece`` the rounds that bring the chain up to ``through``."""
+        name = task.conversation.native_id
+        with self._database.snapshot() as view:
+            fold = stored_fold(view, bytes.fromhex(task.flow) if task.flow else None)
+            if fold.through_seq >= through:
+                return
+            files = landed_files(view, bytes.fromhex(task.landed)) if task.landed else []
+        files += fresh
+        objects: dict[bytes, tuple[str, bytes]] = {}
+
+        def put(kind: str, data: bytes) -> str:
+            key = self._hash(data)
+            objects[key] = (kind, data)
+            return key.hex()
+
+        head = task.flow
+        for written in rounds(files, fold, conversation=name, session=name):
+            head = put_round(written, head, put)
+            piece.rounds += 1
+        piece.objects += _prepared(objects)
+        piece.flow = head if head != task.flow else None
+
+    def _landed_records(self, task: Task, path: str) -> Iterator[str]:
+        """Ids of the records that were landed from a file, in order."""
+        cursor = task.cursors.get(path)
+        if task.landed is None or cursor is None:
+            return
+        with self._database.snapshot() as view:
+            found = [
+                i
+                for page in _pages(view, task.landed)
+                if page.src == cursor.src
+                for i in page_record_ids(page)
+            ]
+        yield from found
+
+
+def _pages(view: Snapshot, head: str) -> Iterator[Any]:
+    return pages(view, bytes.fromhex(head))
+
+
+def _prepared(objects: Mapping[bytes, tuple[str, bytes]]) -> list[tuple[bytes, str, int, bytes]]:
+    return [tuple(one) for one in prepare((key, kind, data) for key, (kind, data) in objects.items())]  # type: ignore[misc]
+
+
+def _shown(task: Task) -> str:
+    return task.conversation.sources[0].path if task.conversation.sources else task.conversation.native_id
+
+
+def _where(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" in {trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace is not None else ""
+    return f"internal error: {type(error).__name__}{place}"
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_TASKS = msgspec.msgpack.Decoder(Task)
+_PIECES = msgspec.msgpack.Decoder(Piece)
+
+
+def piece_from_bytes(data: bytes) -> Piece:
+    """A piece as another process sent it."""
+    return _PIECES.decode(data)
+
+
+def task_to_bytes(task: Task) -> bytes:
+    """A task for another process."""
+    return _ENCODER.encode(task)
+
+
+def work_in_process(tasks: Any, results: Any, settings: Settings) -> None:
+    """The main loop of a worker process: tasks in, pieces out, until the pipe of tasks is closed."""
+    with Database.open(settings.path, read_only=True) as database:
+        worker = Worker(database, settings)
+        while True:
+            try:
+                task = _TASKS.decode(tasks.recv_bytes())
+            except EOFError:
+                return
+            for piece in worker.pieces(task):
+                results.send_bytes(_ENCODER.encode(piece))

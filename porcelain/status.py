@@ -1,0 +1,99 @@
+"""``objstore status``: what the store holds, and what is new on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.output import Writer, counted, human_size, table, terminal_width
+from plumbing.stores import open_store
+from porcelain.importing.keeping import keeps_content
+from porcelain.importing.plan import Plan, make_plan
+from porcelain.importing.work import PROVIDERS
+from porcelain.lineage.listing import session_rows
+from porcelain.lineage.projection import project
+from porcelain.lineage.store import all_facts
+
+SUMMARY = "what the store holds and what is new on disk"
+USAGE = "status [--no-scan] [--json]"
+OPTIONS = (Option("--no-scan", "no_scan", help="do not look at the agents' folders"), JSON)
+EXAMPLES = ("objstore status", "objstore status --json")
+ARGUMENTS = (0, 0)
+
+_TITLES = {"claude": "Claude Code", "pi": "Pi"}
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """Say what is here, agent by agent, and what an import would bring."""
+    home = context.env.get("HOME") or context.env.get("USERPROFILE")
+    with open_store(context) as store, store.snapshot() as view:
+        projection = project(all_facts(view))
+        rows = session_rows(projection)
+        keep = keeps_content(view)
+        objects = view.count()
+        size = store.database.sizes()["size_disk"]  # type: ignore[union-attr]
+        plan = Plan()
+        if not arguments.no_scan and home is not None:
+            plan = make_plan(
+                view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=Path(home)
+            )
+        path = store.database.path  # type: ignore[union-attr]
+    agents: dict[str, dict[str, int]] = {}
+    for row in rows:
+        counts = agents.setdefault(
+            row.provider,
+            dict.fromkeys(("conversations", "records", "files", "gone", "damaged", "rewritten"), 0),
+        )
+        counts["conversations"] += 1
+        counts["records"] += row.records
+        counts["files"] += row.sources
+        counts["gone"] += row.absent
+        counts["damaged"] += row.damage
+        counts["rewritten"] += row.conflicts
+    waiting = [
+        {
+            "changedFiles": p.changed_files,
+            "conversations": len(p.tasks),
+            "provider": p.provider,
+            "root": p.root,
+        }
+        for p in plan.places
+        if p.tasks
+    ]
+    with Writer(context.stdout) as out:
+        if arguments.json:
+            out.json(
+                {
+                    "agents": agents,
+                    "contentKept": keep,
+                    "objects": objects,
+                    "sizeOnDisk": size,
+                    "store": path,
+                    "waiting": waiting,
+                }
+            )
+            return 0
+        out.line(f"store {path}")
+        kept = (
+            "message text is kept" if keep else "message text is not kept (objstore config content keep on)"
+        )
+        out.line(f"{counted(objects, 'object')}, {human_size(size)} on disk; {kept}")
+        out.line("")
+        if agents:
+            header = ("agent", "conversations", "records", "files", "gone", "damaged", "rewritten")
+            cells = [
+                (_TITLES.get(name, name), *(f"{n:,}" for n in counts.values()))
+                for name, counts in sorted(agents.items())
+            ]
+            width = terminal_width(context.stdout, context.env)
+            for line in table(cells, header, width=width, right=(1, 2, 3, 4, 5, 6)):
+                out.line(line)
+        else:
+            out.line("no conversation yet: objstore import")
+        for place in waiting:
+            out.line("")
+            out.line(
+                f"new on disk: {counted(int(str(place['conversations'])), 'conversation')} of "
+                f"{_TITLES[str(place['provider'])]} in {place['root']}: objstore import"
+            )
+    return 0

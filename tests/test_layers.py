@@ -1,0 +1,143 @@
+"""The rules between the layers, read off the source: which way imports point, and what start-up may load."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plumbing.options import KINDS
+from porcelain.commands import COMMANDS, GROUPS, PLUMBING
+
+ROOT = Path(__file__).resolve().parent.parent
+MAY_NOT_IMPORT = {
+    "objstore": {"plumbing", "porcelain", "click", "platformdirs"},
+    "plumbing": {"porcelain", "click"},
+}
+SINGLE_OBJECT = ("cat", "hash-object", "rev-parse", "show-ref")
+AN_OBJECT = '{"text": "hello", "type": "text"}'
+NOT_AT_START = ("click", "msgspec", "argparse", "typing_extensions")
+
+
+def sources(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Top-level names of all that ``tree`` imports, at any depth of it."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+@pytest.mark.parametrize("package", MAY_NOT_IMPORT)
+def test_imports_point_down(package: str) -> None:
+    wrong = {
+        str(path.relative_to(ROOT)): found
+        for path in sources(package)
+        if (found := imported(ast.parse(path.read_bytes())) & MAY_NOT_IMPORT[package])
+    }
+    assert not wrong
+
+
+def test_objstore_neither_prints_nor_reads_the_environment() -> None:
+    wrong = []
+    for path in sources("objstore"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            name = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+            if name in {
+                "print",
+                "os.environ",
+                "os.getenv",
+                "sys.stdout",
+                "sys.stderr",
+                "Path.home",
+            } or name.endswith(".expanduser"):
+                wrong.append(f"{path.relative_to(ROOT)}:{node.lineno}: {name}")  # type: ignore[attr-defined]
+    assert not wrong
+
+
+def exists(target: str) -> bool:
+    return (ROOT / (target.partition(":")[0].replace(".", "/") + ".py")).exists()
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if exists(c.target)], ids=lambda c: c.name)
+def test_command_modules_have_one_form(command) -> None:
+    module = importlib.import_module(command.target.partition(":")[0])
+    assert callable(getattr(module, command.target.partition(":")[2]))
+    assert module.SUMMARY and "\n" not in module.SUMMARY
+    assert all(
+        f"{line.strip()} ".startswith(f"{command.name} ") for line in module.USAGE.strip().splitlines()
+    )
+    assert module.EXAMPLES
+    flags = [flag for option in module.OPTIONS for flag in option.flags]
+    assert len(flags) == len(set(flags))
+    assert all(option.kind in KINDS and option.help for option in module.OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c.layer == PLUMBING and exists(c.target)], ids=lambda c: c.name
+)
+def test_plumbing_has_a_man_page_that_names_every_option_and_json(command) -> None:
+    module = importlib.import_module(command.target.partition(":")[0])
+    flags = [flag for option in module.OPTIONS for flag in option.flags]
+    assert "--json" in flags
+    page = (ROOT / "man" / f"objstore-{command.name}.1").read_text().replace("\\-", "-")
+    assert [flag for flag in flags if flag not in page] == []
+
+
+def test_every_group_has_commands_and_every_subcommand_a_group() -> None:
+    assert {c.name.split()[0] for c in COMMANDS if " " in c.name} == set(GROUPS)
+
+
+def loaded_by(*argv: str) -> tuple[set[str], str]:
+    """The modules that one command line loads in a process of its own, and what it prints."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from porcelain.main import main\n"
+        "code = main(sys.argv[1:])\n"
+        "sys.stderr.write(' '.join(set(sys.modules) - before))\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        check=False,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        input=AN_OBJECT,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split()), done.stdout
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"]])
+def test_program_starts_without_click_and_msgspec(argv: list[str]) -> None:
+    modules, _ = loaded_by(*argv)
+    assert not modules & set(NOT_AT_START)
+
+
+@pytest.mark.parametrize("name", [n for n in SINGLE_OBJECT if exists(f"plumbing.{n.replace('-', '_')}")])
+def test_single_object_plumbing_loads_neither_click_nor_msgspec(name: str, tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "store")]
+    loaded_by(*store, "init")
+    _, written = loaded_by(*store, "hash-object", "-w", "--stdin")
+    object_id = written.strip()
+    loaded_by(*store, "update-ref", "tag/one", object_id)
+    argv = {
+        "cat": ["cat", object_id],
+        "hash-object": ["hash-object", "--stdin"],
+        "rev-parse": ["rev-parse", object_id[:12]],
+        "show-ref": ["show-ref"],
+    }[name]
+    modules, printed = loaded_by(*store, *argv)
+    assert not modules & set(NOT_AT_START)
+    assert printed.strip()
