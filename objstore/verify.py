@@ -1,8 +1,8 @@
 """Verification: every stored byte, key, kind, reference, ref and chain.
 
 The objects are split by arrival number among worker processes, each with a snapshot of its own; a worker that crashes
-on a damaged page is itself reported as damage. What is checked of each object: its checksum, its key, its kind, that its
-bytes are canonical and obey the kind's rules, that ``ids`` leads to it, and that the objects it needs are there.
+on a damaged page is itself reported as damage. What is checked of each object: its checksum, its key, its kind, that
+its bytes are canonical and obey the kind's rules, that ``ids`` leads to it, and that the objects it needs are there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def verify(database: Database, *, processes: int = 0, since: int = 1) -> Report:
 
 
 def check_slice(database: Database, first: int, stop: int) -> tuple[int, list[Problem]]:
-    """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many there are, and what is wrong."""
+    """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many, and what is wrong."""
     problems: list[Problem] = []
     count = 0
     with database.snapshot() as view:

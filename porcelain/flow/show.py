@@ -248,10 +248,9 @@ class _Tree:
         return sum(part.bytes for part in record.parts)
 
     def _call_usage(self, node: SfNode) -> Usage | None:
-        at = _attr(node, "usage_at")
-        if not isinstance(at, dict):
-            return None
-        record = self._record(node, Ref(at["seq"], at["row"]))
+        """What the last fragment states: also where the source does not say that the call was finished, which older
+        versions of Claude Code never do."""
+        record = self._record(node, node.refs[-1] if isinstance(node.refs, list) and node.refs else None)
         return record.usage if record is not None and record.usage else None
 
     def _usage(self) -> dict[str, int]:

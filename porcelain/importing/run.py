@@ -1,6 +1,7 @@
 """Carrying an import out: workers land and assemble, this process stores what they return.
 
-Each piece is stored in one transaction with the facts it gives and the cursors it moves; small pieces share one. Killed at any moment, an import is continued by the next one.
+Each piece is stored in one transaction with the facts it gives and the cursors it moves; small pieces share one.
+Killed at any moment, an import is continued by the next one.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def _transcript_record(data: bytes, line: Line, source: Source, sink: ContentSin
         parent=name(line.parent),
         parts=parts or UNSET,
         role=name(message.role) if message is not None and from_ != "runtime" else UNSET,
-        run=name(line.prompt_id),
+        run=name(line.prompt_id or _own_run(line, flags, trigger)),
         time=_time(line.timestamp),
         tool=name(tool),
         trigger=trigger or UNSET,
@@ -193,6 +193,13 @@ def _transcript_record(data: bytes, line: Line, source: Source, sink: ContentSin
         if message is not None and kind == "assistant" and message.usage is not None
         else UNSET,
     )
+
+
+def _own_run(line: Line, flags: list[str], trigger: str | None) -> str | None:
+    """The run that a prompt begins in transcripts of versions that wrote no prompt id: the prompt's own record id, which
+    what follows it reaches through its parents."""
+    begins = "external_input" in flags or trigger == "notification"
+    return line.uuid if begins and line.type == "user" else None
 
 
 def _typed_text(line: Line, attachment: Attachment | None) -> str | None:

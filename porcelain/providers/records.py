@@ -76,8 +76,8 @@ class Changes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One source entry, as landed. ``entry`` is the provider's own word for it (``assistant``,
-    ``system/compact_boundary``); ``role`` the message role where there is one. Times are text exactly as the source wrote them, or RFC 3339
-    where the source counts milliseconds.
+    ``system/compact_boundary``); ``role`` the message role where there is one. Times are text exactly as the source wrote them, or RFC
+    3339 where the source counts milliseconds.
     """
 
     batch: str | UnsetType = UNSET
