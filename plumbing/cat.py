@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SUMMARY = "Print objects, their types or their sizes."
 USAGE = """cat [-t|-s|-e|--pretty] [--json] [-z] NAME...
 cat [-t|-s|-e|--pretty] [--json] [-z] --stdin
-cat (--batch|--batch-check) [--json] [-z]"""
+cat [--json] [-z] [--stdin] (--batch|--batch-check)"""
 OPTIONS = (
     Option(("-t", "--type"), help="print the type of each object"),
     Option(("-s", "--size"), help="print the size of each object in bytes"),
@@ -39,6 +39,9 @@ EXAMPLES = (
     "objstore cat --pretty tag/start",
     "objstore ls-objects | objstore cat --batch-check",
 )
+#: Answers are written after this many, and after one of more bytes than this.
+_GATHERED = 256
+_LARGE = 64 * 1024
 _MODES = ("type", "size", "exists", "pretty", "batch", "batch_check")
 
 
@@ -126,28 +129,30 @@ def _answer(arguments: Arguments, context: Context) -> int:
 
 
 def _answer_lines(view: Snapshot, names: list[bytes], out: Writer, end: bytes, *, whole: bool) -> None:
-    get, write = view.get, out.write
-    header, entry = b"%b %b %d" + end, b"%b %b %d" + end + b"%b" + end
+    get = view.get
+    form = b"%b %b %d" + end + (b"%b" + end if whole else b"%.0b")
+    answers: list[bytes] = []
     for name in names:
         # The usual name, a whole id, skips what the other forms need.
-        key = found = None
-        if len(name) == 64:
-            try:
-                key = unhexlify(name)
-                found = get(key)
-            except NotHex:
-                pass
-        if found is None or key is None:
+        try:
+            found = get(unhexlify(name)) if len(name) == 64 else None
+        except NotHex:
+            found = None
+        if found is not None:
+            identity = name.lower()
+        else:
             key, reason = _look_up(view, name)
             found = get(key) if key is not None else None
             if found is None or key is None:
-                write(name + b" " + reason + end)
+                answers.append(name + b" " + reason + end)
                 continue
+            identity = key.hex().encode()
         kind, data = found
-        if whole:
-            write(entry % (key.hex().encode(), kind.encode(), len(data), data))
-        else:
-            write(header % (key.hex().encode(), kind.encode(), len(data)))
+        answers.append(form % (identity, kind.encode(), len(data), data))
+        if len(data) > _LARGE or len(answers) >= _GATHERED:
+            out.write(b"".join(answers))
+            answers.clear()
+    out.write(b"".join(answers))
 
 
 def _answer_json(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SUMMARY = "Compute the ids of JSON documents, and store them with -w."
 USAGE = """hash-object [-w] [--json] [-z] [--stdin] [FILE...]
 hash-object [-w] [--json] [-z] --stdin-paths
-hash-object [-w] [-k] [--json] [-z] --batch"""
+hash-object [-w] [-k] [--json] [-z] [--stdin] --batch"""
 OPTIONS = (
     Option(("-w", "--write"), "write", help="store the documents"),
     Option("--stdin", help="read one document from standard input, before any FILE"),
@@ -45,7 +45,8 @@ _PAUSE_SECONDS = 0.02
 def main(argv: Sequence[str], context: Context) -> int:
     """Print one id a document, in order."""
     arguments = parse(argv, OPTIONS, USAGE)
-    ways = arguments.stdin_paths + arguments.batch + bool(arguments.stdin or arguments.args)
+    one_by_one = arguments.args or (arguments.stdin and not arguments.batch)
+    ways = arguments.stdin_paths + arguments.batch + bool(one_by_one)
     if ways != 1:
         what = "no document given" if not ways else "give FILEs and --stdin, or --stdin-paths, or --batch"
         raise UsageError(f"hash-object: {what}", hint="objstore hash-object --help")

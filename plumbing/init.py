@@ -27,7 +27,7 @@ OPTIONS = (
     ),
     JSON,
 )
-EXAMPLES = ("objstore init", "objstore init ~/work", "objstore --store /srv/store init --hash blake3")
+EXAMPLES = ("objstore init", "objstore init ~/project", "objstore --store /srv/store init --hash blake3")
 
 
 def main(argv: Sequence[str], context: Context) -> int:

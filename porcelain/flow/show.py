@@ -130,7 +130,7 @@ class _Tree:
         yield f"{provider} {name}{title}"
         span = [t for t in (header.session_from_time, header.session_through_time) if isinstance(t, str)]
         counts = (
-            (header.talks, "talk"),
+            (sum(n.kind == "talk" and n.stream == "main" for n in self._fold.nodes.values()), "talk"),
             (header.llm_calls, "model call"),
             (header.steps, "step"),
             (header.subagents, "subagent"),

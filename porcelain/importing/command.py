@@ -149,7 +149,7 @@ def _row(result: PlaceResult) -> tuple[str, ...]:
 def _remarks(result: PlaceResult) -> list[str]:
     place = result.place
     said = (
-        (result.damaged, "damaged stretch", "set aside, and all around it imported"),
+        (result.damaged, "damaged place", "set aside, what is around imported"),
         (result.pending, "file", "with an incomplete last line, which is imported when it is complete"),
         (
             result.conflicts,

@@ -46,7 +46,8 @@ def test_a_batch_answers_every_line(store) -> None:
         "",
     )
     assert (
-        store("cat", "--batch-check", stdin=f"{TWO}\ntag/none\n").out == f"{TWO} text 28\ntag/none missing\n"
+        store("cat", "--stdin", "--batch-check", stdin=f"{TWO}\ntag/none\n").out
+        == f"{TWO} text 28\ntag/none missing\n"
     )
     assert store("cat", "--batch", "-z", stdin=f"{ONE}\0x\0").out == f"{ONE} text 28\0{BODY}\0x missing\0"
 

@@ -60,7 +60,7 @@ def test_only_with_write_is_anything_stored(objstore) -> None:
 def test_a_batch_is_stored_as_one_by_one(objstore) -> None:
     objstore("init")
     lines = [json.dumps({"type": "text", "text": f"text {n}"}) for n in range(3000)]
-    done = objstore("hash-object", "-w", "--batch", stdin="\n".join(lines))
+    done = objstore("hash-object", "-w", "--stdin", "--batch", stdin="\n".join(lines))
     expected = [
         hashlib.sha256(
             json.dumps(json.loads(line), sort_keys=True, separators=(",", ":")).encode()
@@ -156,7 +156,7 @@ def test_files_that_cannot_be_read(objstore, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [(), ("--batch", "file"), ("--batch", "--stdin"), ("--stdin-paths", "--batch"), ("-k", "file")],
+    [(), ("--batch", "file"), ("--stdin", "--stdin-paths"), ("--stdin-paths", "--batch"), ("-k", "file")],
 )
 def test_usage(objstore, words: tuple[str, ...]) -> None:
     done = objstore("hash-object", *words)

@@ -17,9 +17,9 @@ def test_makes_the_store_that_is_named(objstore, tmp_path: Path) -> None:
 
 
 def test_a_folder_gets_a_store_that_commands_inside_it_find(objstore, tmp_path: Path, monkeypatch) -> None:
-    assert objstore("init", "work", store=None).out == f"{tmp_path}/work/.objstore\n"
-    (tmp_path / "work" / "deep").mkdir()
-    monkeypatch.chdir(tmp_path / "work" / "deep")
+    assert objstore("init", "project", store=None).out == f"{tmp_path}/project/.objstore\n"
+    (tmp_path / "project" / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "project" / "deep")
     assert objstore("count-objects", store=None).out.startswith("0 objects, ")
 
 
