@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
-from zlib import crc32
 
 from objstore.compression import CURRENT_CODEC, PLAIN, ZSTD, compress_many
 from objstore.digest import hasher
@@ -21,11 +20,6 @@ class Prepared(NamedTuple):
     kind: str
     codec: int
     payload: bytes
-
-
-def checksum(kind: int, codec: int, payload: bytes) -> int:
-    """CRC-32 of a stored value with its kind and codec numbers."""
-    return crc32(payload, crc32(bytes((kind, codec))))
 
 
 def prepare(objects: Iterable[tuple[bytes, str, bytes]]) -> list[Prepared]:

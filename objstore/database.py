@@ -1,4 +1,4 @@
-"""The LMDB environment under a store: its layout, opening, reading and committing.
+"""The LMDB environment under a store: its layout, opening, and reading; ``writing`` commits.
 
 Layout (named databases, keys and values in bytes, numbers big-endian):
 
@@ -19,27 +19,28 @@ key. Two keys that agree in their first 8 bytes are two entries of one bucket, t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import lmdb
 
-from objstore.batch import Batch, Prepared, checksum
 from objstore.compression import decompress
-from objstore.errors import Conflict, NotFound, RefMoved, StorageError, UsageError
-from objstore.lock import writer_lock
-from objstore.refs import ANY, ReflogEntry, derived_resolver, is_local
+from objstore.errors import Conflict, NotFound, StorageError, UsageError
+from objstore.refs import ReflogEntry, is_local
 from objstore.snapshot import Stored
+from objstore.values import HEADER, is_sound
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from types import TracebackType
+    from typing import Any
+
+    from objstore.batch import Batch
 
 FORMAT = 1
-_BUCKET = 2
-_ENTRY_KEY = 6
-_HEADER = 38
-_LOCAL_REF = b"ref/"
+#: Bytes of a key that name its bucket in ``ids``, and that stand in its entry there.
+BUCKET = 2
+ENTRY_KEY = 6
+LOCAL_REF = b"ref/"
 #: Map sizes to try, largest first: address space is reserved, not memory or disk.
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
 _MAX_READERS = 512
@@ -47,7 +48,8 @@ _MAX_READERS = 512
 _open_paths: set[str] = set()
 
 
-def _number(value: int) -> bytes:
+def number_key(value: int) -> bytes:
+    """A number as a key that sorts as the number does."""
     return value.to_bytes(8, "big")
 
 
@@ -59,23 +61,33 @@ class LmdbSnapshot:
         self._txn = txn
         self._ids = txn.cursor(db=database.ids)
         self._objects = database.objects
-        self._kinds = _kind_names(txn, database)
+        self._kinds = kind_names(txn, database)
+
+    def __enter__(self) -> LmdbSnapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        self._txn.abort()
 
     def close(self) -> None:
+        """Give up the cursor; the transaction is the opener's."""
         self._ids.close()
 
     def _stored(self, key: bytes) -> bytes | None:
         """The raw value of the object, or None."""
         cursor = self._ids
-        rest = key[_BUCKET : _BUCKET + _ENTRY_KEY]
-        if not cursor.set_range_dup(key[:_BUCKET], rest):
+        rest = key[BUCKET : BUCKET + ENTRY_KEY]
+        if not cursor.set_range_dup(key[:BUCKET], rest):
             return None
         get = self._txn.get
         while True:
             entry = cursor.value()
-            if entry[:_ENTRY_KEY] != rest:
+            if entry[:ENTRY_KEY] != rest:
                 return None
-            value: bytes | None = get(b"\0\0\0" + entry[_ENTRY_KEY:], db=self._objects)
+            value: bytes | None = get(b"\0\0\0" + entry[ENTRY_KEY:], db=self._objects)
             if value is not None and value[:32] == key:
                 return value
             if not cursor.next_dup():
@@ -86,14 +98,11 @@ class LmdbSnapshot:
         return None if value is None else self._unpack(value, key)
 
     def _unpack(self, value: bytes, key: bytes) -> Stored:
-        kind, codec, payload = value[32], value[33], value[_HEADER:]
-        if checksum(kind, codec, payload) != int.from_bytes(value[34:_HEADER], "big") or kind >= len(
-            self._kinds
-        ):
+        if not is_sound(value) or value[32] >= len(self._kinds):
             raise StorageError(
                 f"{key.hex()}: damaged: stored bytes do not match their checksum", hint="run: objstore verify"
             )
-        return Stored(self._kinds[kind], decompress(codec, payload))
+        return Stored(self._kinds[value[32]], decompress(value[33], value[HEADER:]))
 
     def kind(self, key: bytes) -> str | None:
         value = self._stored(key)
@@ -106,13 +115,13 @@ class LmdbSnapshot:
 
     def keys_from(self, prefix: bytes, odd_digit: int | None) -> Iterator[bytes]:
         cursor = self._txn.cursor(db=self._database.ids)
-        rest = prefix[_BUCKET : _BUCKET + _ENTRY_KEY]
-        found = cursor.set_range_dup(prefix[:_BUCKET], rest) if rest else cursor.set_key(prefix[:_BUCKET])
+        rest = prefix[BUCKET : BUCKET + ENTRY_KEY]
+        found = cursor.set_range_dup(prefix[:BUCKET], rest) if rest else cursor.set_key(prefix[:BUCKET])
         while found:
             entry = cursor.value()
             if not entry.startswith(rest):
                 return
-            value = self._txn.get(b"\0\0\0" + entry[_ENTRY_KEY:], db=self._objects)
+            value = self._txn.get(b"\0\0\0" + entry[ENTRY_KEY:], db=self._objects)
             key = value[:32] if value is not None else b""
             if key.startswith(prefix) and (odd_digit is None or key[len(prefix)] >> 4 == odd_digit):
                 yield key
@@ -128,7 +137,7 @@ class LmdbSnapshot:
     def arrivals(self, first: int, stop: int) -> Iterator[tuple[int, bytes]]:
         """Raw values of arrival numbers ``first`` up to but not ``stop``."""
         cursor = self._txn.cursor(db=self._objects)
-        if cursor.set_range(_number(first)):
+        if cursor.set_range(number_key(first)):
             for number, value in cursor:
                 arrival = int.from_bytes(number, "big")
                 if arrival >= stop:
@@ -142,12 +151,12 @@ class LmdbSnapshot:
     def index_entries(self) -> Iterator[tuple[bytes, int]]:
         """All of ``ids``: the first 8 bytes of a key, and an arrival number."""
         for bucket, entry in self._txn.cursor(db=self._database.ids):
-            yield bucket + entry[:_ENTRY_KEY], int.from_bytes(entry[_ENTRY_KEY:], "big")
+            yield bucket + entry[:ENTRY_KEY], int.from_bytes(entry[ENTRY_KEY:], "big")
 
     def is_indexed(self, key: bytes, arrival: int) -> bool:
         """Whether ``ids`` leads from ``key`` to ``arrival``."""
-        entry = key[_BUCKET : _BUCKET + _ENTRY_KEY] + arrival.to_bytes(5, "big")
-        return bool(self._ids.set_key_dup(key[:_BUCKET], entry))
+        entry = key[BUCKET : BUCKET + ENTRY_KEY] + arrival.to_bytes(5, "big")
+        return bool(self._ids.set_key_dup(key[:BUCKET], entry))
 
     def index_count(self) -> int:
         """How many entries ``ids`` has."""
@@ -159,10 +168,10 @@ class LmdbSnapshot:
 
     def ref(self, name: str) -> bytes | None:
         encoded = name.encode("utf-8", "surrogatepass")
-        if not encoded or len(encoded) > 511 - len(_LOCAL_REF):
+        if not encoded or len(encoded) > 511 - len(LOCAL_REF):
             return None
         if is_local(name):
-            found: bytes | None = self._txn.get(_LOCAL_REF + encoded, db=self._database.local)
+            found: bytes | None = self._txn.get(LOCAL_REF + encoded, db=self._database.local)
         else:
             found = self._txn.get(encoded, db=self._database.refs)
         return found
@@ -215,7 +224,7 @@ class Database:
         self.read_only = read_only
         self.lock_timeout = lock_timeout
         self.on_wait = on_wait
-        self._env = env
+        self.env = env
         names = (b"objects", b"ids", b"refs", b"reflog", b"meta", b"local", b"derived")
         try:
             opened = {
@@ -238,13 +247,13 @@ class Database:
         store = os.urandom(8).hex()
         database = cls.open(path, map_size=map_size, _fresh=True)
         try:
-            with database._writing() as txn:
+            with database.begin(write=True) as txn:
                 for name, value in (
                     (b"format", str(FORMAT).encode()),
                     (b"hash", algorithm.encode()),
                     (b"store", store.encode()),
-                    (b"next", _number(1)),
-                    (b"reflog", _number(1)),
+                    (b"next", number_key(1)),
+                    (b"reflog", number_key(1)),
                     (b"kinds", b""),
                 ):
                     txn.put(name, value, db=database.meta)
@@ -287,7 +296,7 @@ class Database:
         return database
 
     def _check_format(self, shown: str) -> None:
-        with self._env.begin(db=self.meta) as txn:
+        with self.env.begin(db=self.meta) as txn:
             found = txn.get(b"format")
         if found is None:
             raise NotFound(f"{shown}: not an objstore store", hint="make one with: objstore init")
@@ -299,7 +308,7 @@ class Database:
 
     def close(self) -> None:
         """Close the environment; snapshots of it must be finished."""
-        self._env.close()
+        self.env.close()
         _open_paths.discard(self.path)
 
     def __enter__(self) -> Database:
@@ -312,7 +321,7 @@ class Database:
 
     def meta_text(self, name: str) -> str:
         """A value of ``meta`` as text: ``format``, ``hash``, ``store``."""
-        with self._begin() as txn:
+        with self.begin() as txn:
             return (txn.get(name.encode(), db=self.meta) or b"").decode()
 
     def sizes(self) -> dict[str, int]:
@@ -321,70 +330,26 @@ class Database:
         blocks = getattr(status, "st_blocks", None)
         return {"size_disk": blocks * 512 if blocks is not None else status.st_size}
 
-    def _begin(self, *, write: bool = False) -> Any:
+    def begin(self, *, write: bool = False) -> Any:
+        """An LMDB transaction, after another process grew the map or died with a snapshot open too."""
         try:
-            return self._env.begin(write=write)
+            return self.env.begin(write=write)
         except lmdb.MapResizedError:
-            self._env.set_mapsize(0)
-            return self._env.begin(write=write)
+            self.env.set_mapsize(0)
+            return self.env.begin(write=write)
         except lmdb.ReadersFullError:
-            self._env.reader_check()
-            return self._env.begin(write=write)
+            self.env.reader_check()
+            return self.env.begin(write=write)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[LmdbSnapshot]:
-        """One unchanging view; keep it short, since it keeps old pages alive."""
-        with self._begin() as txn:
-            snapshot = LmdbSnapshot(self, txn)
-            try:
-                yield snapshot
-            finally:
-                snapshot.close()
-
-    @contextmanager
-    def _writing(self) -> Iterator[Any]:
-        if self.read_only:
-            raise StorageError(f"{self.path}: opened for reading only")
-        with writer_lock(os.path.join(self.path, "write.lock"), self.lock_timeout, self.on_wait):
-            try:
-                with self._begin(write=True) as txn:
-                    yield txn
-            except lmdb.DiskError as error:
-                raise StorageError(
-                    f"{self.path}: cannot be written: {error}", hint="is the disk full?"
-                ) from None
+    def snapshot(self) -> LmdbSnapshot:
+        """One unchanging view, to be used in a ``with`` statement; keep it short, since it keeps old pages alive."""
+        return LmdbSnapshot(self, self.begin())
 
     def commit(self, batch: Batch, *, who: str, now: Callable[[], str]) -> int:
-        """Write a batch in one durable transaction; how many of its objects were new.
+        """Write a batch in one durable transaction; how many of its objects were new. See ``writing.commit``."""
+        from objstore.writing import commit
 
-        Raises ``RefMoved`` when a compare-and-swap lost, ``NotFound`` when a ref would name an absent object,
-        ``Conflict`` when the lock was not to be had, ``StorageError`` when the disk refuses: nothing is written then.
-        """
-        objects = batch.prepared()
-        while True:
-            try:
-                with self._writing() as txn:
-                    added = _append(txn, self, objects)
-                    _move_refs(txn, self, batch, who, now)
-                    for db, values in ((self.local, batch.local), (self.derived, batch.derived)):
-                        for key, value in values.items():
-                            if value is None:
-                                txn.delete(key, db=db)
-                            else:
-                                txn.put(key, value, db=db)
-                return added
-            except lmdb.MapFullError:
-                self._grow()
-
-    def _grow(self) -> None:
-        """Double the map; only systems that could not reserve a large one ever come here."""
-        size = self._env.info()["map_size"]
-        try:
-            self._env.set_mapsize(size * 2)
-        except (lmdb.Error, MemoryError, OverflowError) as error:
-            raise StorageError(
-                f"{self.path}: the database map is full and cannot grow beyond {size} bytes: {error}"
-            ) from None
+        return commit(self, batch, who=who, now=now)
 
 
 def _open_environment(path: str, read_only: bool, map_size: int | None) -> Any:
@@ -412,106 +377,7 @@ def _open_environment(path: str, read_only: bool, map_size: int | None) -> Any:
     raise StorageError(f"{path}: cannot be opened: {failure}")
 
 
-def _kind_names(txn: Any, database: Database) -> list[str]:
+def kind_names(txn: Any, database: Database) -> list[str]:
     """Names of kinds by number; a number is this store's own and never reused."""
     text: bytes = txn.get(b"kinds", db=database.meta) or b""
     return text.decode().split("\n") if text else []
-
-
-def _append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
-    """Write the objects that are not there yet, in the order given."""
-    if not objects:
-        return 0
-    kinds = _kind_names(txn, database)
-    numbers = {name: number for number, name in enumerate(kinds)}
-    for kind in {one[1]: None for one in objects}:
-        if kind not in numbers:
-            numbers[kind] = len(kinds)
-            kinds.append(kind)
-    if len(kinds) > 255:
-        raise StorageError("more than 255 kinds of object in one store")
-    first = arrival = int.from_bytes(txn.get(b"next", db=database.meta), "big")
-    ids = txn.cursor(db=database.ids)
-    find, value_of, get, objects_db = ids.set_range_dup, ids.value, txn.get, database.objects
-    seen: set[bytes] = set()
-    fresh: list[Prepared] = []
-    for one in objects:
-        key = one[0]
-        if key in seen:
-            continue
-        seen.add(key)
-        rest = key[_BUCKET : _BUCKET + _ENTRY_KEY]
-        known = False
-        if find(key[:_BUCKET], rest):
-            entry = value_of()
-            while entry[:_ENTRY_KEY] == rest:
-                stored = get(b"\0\0\0" + entry[_ENTRY_KEY:], db=objects_db)
-                if stored is not None and stored[:32] == key:
-                    known = True
-                    break
-                if not ids.next_dup():
-                    break
-                entry = value_of()
-        if not known:
-            fresh.append(one)
-    if not fresh:
-        return 0
-    rows: list[tuple[bytes, bytes]] = []
-    entries: list[tuple[bytes, bytes]] = []
-    for key, kind, codec, payload in fresh:
-        number = numbers[kind]
-        head = bytes((number, codec))
-        rows.append(
-            (
-                arrival.to_bytes(8, "big"),
-                key + head + checksum(number, codec, payload).to_bytes(4, "big") + payload,
-            )
-        )
-        entries.append((key[:_BUCKET], key[_BUCKET : _BUCKET + _ENTRY_KEY] + arrival.to_bytes(5, "big")))
-        arrival += 1
-    txn.cursor(db=database.objects).putmulti(rows, append=True)
-    entries.sort()
-    ids.putmulti(entries)
-    txn.put(b"next", _number(arrival), db=database.meta)
-    txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
-    return arrival - first
-
-
-def _move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callable[[], str]) -> None:
-    if not batch.moves:
-        return
-    import json
-
-    time = now()
-    counter = int.from_bytes(txn.get(b"reflog", db=database.meta), "big")
-    snapshot = LmdbSnapshot(database, txn)
-    try:
-        for move in batch.moves:
-            if derived_resolver(move.name) is not None:
-                raise UsageError(f"{move.name}: is derived and cannot be set")
-            local = is_local(move.name)
-            name = move.name.encode()
-            db, key = (database.local, _LOCAL_REF + name) if local else (database.refs, name)
-            found = txn.get(key, db=db)
-            current = found.hex() if found is not None else None
-            if move.old != ANY and move.old != current:
-                raise RefMoved(move.name, move.old, current)
-            if move.new is None:
-                txn.delete(key, db=db)
-            else:
-                target = bytes.fromhex(move.new)
-                if target not in snapshot:
-                    raise NotFound(f"{move.name}: cannot name {move.new}: no such object")
-                txn.put(key, target, db=db)
-            if local or move.new == current:
-                continue
-            entry = {"new": move.new, "old": current, "time": time, "who": who, "why": move.why}
-            txn.put(
-                name + b"\0" + _number(counter),
-                json.dumps(entry, sort_keys=True).encode(),
-                db=database.reflog,
-            )
-            counter += 1
-    finally:
-        snapshot.close()
-    txn.put(b"reflog", _number(counter), db=database.meta)

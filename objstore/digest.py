@@ -5,11 +5,11 @@ A digest is 32 raw bytes; in text it is 64 lower-case hex digits, called an obje
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Callable
-
 from objstore.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: Algorithms that may key a store; the first is the default.
 ALGORITHMS = ("sha256", "blake3")
@@ -17,11 +17,7 @@ ALGORITHMS = ("sha256", "blake3")
 #: Length of every digest, in bytes.
 DIGEST_SIZE = 32
 
-_OBJECT_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
-
-
-def _sha256(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+_HEX = frozenset("0123456789abcdef")
 
 
 def hasher(algorithm: str) -> Callable[[bytes], bytes]:
@@ -30,6 +26,11 @@ def hasher(algorithm: str) -> Callable[[bytes], bytes]:
     Raises ``UsageError`` for an unknown algorithm, and for ``blake3`` where its package is not installed.
     """
     if algorithm == "sha256":
+        from hashlib import sha256
+
+        def _sha256(data: bytes) -> bytes:
+            return sha256(data).digest()
+
         return _sha256
     if algorithm != "blake3":
         raise UsageError(
@@ -57,4 +58,4 @@ def hash_bytes(data: bytes, algorithm: str = "sha256") -> bytes:
 
 def is_object_id(text: str) -> bool:
     """True for 64 lower-case hex digits and nothing else."""
-    return _OBJECT_ID.fullmatch(text) is not None
+    return len(text) == 64 and _HEX.issuperset(text)

@@ -18,7 +18,7 @@ from objstore.kind_modules import declarations, declare, module_of
 
 #: Integers that every JSON library keeps exactly.
 MAX_SAFE_INTEGER = 2**53 - 1
-_ENCODER = msgspec.json.Encoder()
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 def _nothing(_obj: Any) -> Iterable[str]:

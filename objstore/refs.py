@@ -6,46 +6,52 @@ Some names are *derived* (read-only, computed from others), some *local* (kept a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections import namedtuple
 
 from objstore.errors import UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NamedTuple
+
     from objstore.snapshot import Snapshot
 
 MAX_NAME = 400
 #: Longest quoted component that is kept as it is; beyond it a hash takes the place of the rest.
 _MAX_COMPONENT = 160
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|$)|(?:^|/)\.|\.$|\.(?=/)|^/|/$")
+_FORBIDDEN = frozenset("~^:?*[\\")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
-class RefMove(NamedTuple):
-    """One ref to be moved: to ``new`` (None deletes it) if it stands at ``old`` (None: if there is no such ref;
-    ``ANY``: wherever it stands)."""
+if TYPE_CHECKING:
 
-    name: str
-    new: str | None
-    old: str | None
-    why: str
+    class RefMove(NamedTuple):
+        """One ref to be moved: to ``new`` (None deletes it) if it stands at ``old`` (None: if there is no such ref;
+        ``ANY``: wherever it stands)."""
+
+        name: str
+        new: str | None
+        old: str | None
+        why: str
+
+    class ReflogEntry(NamedTuple):
+        """One move of a ref. ``old`` and ``new`` are ids or None; ``time`` is RFC 3339 UTC."""
+
+        name: str
+        number: int
+        old: str | None
+        new: str | None
+        time: str
+        who: str
+        why: str
+else:
+    RefMove = namedtuple("RefMove", "name new old why")
+    ReflogEntry = namedtuple("ReflogEntry", "name number old new time who why")
 
 
 #: For ``RefMove.old``: do not compare.
 ANY = "*"
-
-
-class ReflogEntry(NamedTuple):
-    """One move of a ref. ``old`` and ``new`` are ids or None; ``time`` is RFC 3339 UTC."""
-
-    name: str
-    number: int
-    old: str | None
-    new: str | None
-    time: str
-    who: str
-    why: str
 
 
 def check_name(name: str) -> str:
@@ -54,11 +60,27 @@ def check_name(name: str) -> str:
         raise UsageError(f"{name}: not a ref name: needs at least two parts, such as tag/{name or 'name'}")
     if len(name.encode("utf-8", "surrogatepass")) > MAX_NAME:
         raise UsageError(f"{name[:40]}...: not a ref name: longer than {MAX_NAME} bytes")
-    bad = _FORBIDDEN.search(name)
-    if bad or not name.isprintable():
-        shown = repr(bad.group()) if bad else "an unprintable character"
-        raise UsageError(f"{name!r}: not a ref name: may not hold {shown} there")
+    wrong = _broken_rule(name)
+    if wrong:
+        raise UsageError(f"{name!r}: not a ref name: {wrong}")
     return name
+
+
+def _broken_rule(name: str) -> str | None:
+    if not name.isprintable() or " " in name:
+        return "may not hold blanks or unprintable characters"
+    for character in name:
+        if character in _FORBIDDEN:
+            return f"may not hold {character!r}"
+    for text in ("..", "@{", "//"):
+        if text in name:
+            return f"may not hold {text!r}"
+    for part in name.split("/"):
+        if not part:
+            return "may not begin or end with '/'"
+        if part[0] == "." or part[-1] == "." or part.endswith(".lock"):
+            return f"no part may begin or end with '.' or end in '.lock': {part!r}"
+    return None
 
 
 def quote(component: str) -> str:
@@ -92,32 +114,35 @@ def unquote(component: str) -> str:
     return raw.decode("utf-8", "surrogatepass")
 
 
-class _Special(NamedTuple):
-    pattern: re.Pattern[str]
-    resolve: Callable[[Snapshot, str], str | None] | None
-
-
-_special: list[_Special] = []
+#: Patterns of special names: their parts, of which "*" stands for any one, and how to compute a derived one.
+_special: list[tuple[list[str], Callable[[Snapshot, str], str | None] | None]] = []
 
 
 def register_local(pattern: str) -> None:
-    """Names that match ``pattern`` (a regular expression for the whole name) are kept on this machine only."""
-    _special.append(_Special(re.compile(pattern), None))
+    """Names like ``pattern`` (``session/*/current``) are kept on this machine only."""
+    _special.append((pattern.split("/"), None))
 
 
 def register_derived(pattern: str, resolve: Callable[[Snapshot, str], str | None]) -> None:
-    """Names that match ``pattern`` are read-only: ``resolve(snapshot, name)`` gives the id, or None."""
-    _special.append(_Special(re.compile(pattern), resolve))
+    """Names like ``pattern`` are read-only: ``resolve(snapshot, name)`` gives the id, or None."""
+    _special.append((pattern.split("/"), resolve))
+
+
+def _matches(pattern: list[str], name: str) -> bool:
+    parts = name.split("/")
+    return len(parts) == len(pattern) and all(
+        want in ("*", part) for want, part in zip(pattern, parts, strict=True)
+    )
 
 
 def is_local(name: str) -> bool:
     """Whether ``name`` is kept on this machine only."""
-    return any(s.resolve is None and s.pattern.fullmatch(name) for s in _special)
+    return any(resolve is None and _matches(pattern, name) for pattern, resolve in _special)
 
 
 def derived_resolver(name: str) -> Callable[[Snapshot, str], str | None] | None:
     """The function that computes the derived ref ``name``, or None when it is an ordinary one."""
-    for special in _special:
-        if special.resolve is not None and special.pattern.fullmatch(name):
-            return special.resolve
+    for pattern, resolve in _special:
+        if resolve is not None and _matches(pattern, name):
+            return resolve
     return None

@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections import namedtuple
 
 from objstore.errors import AmbiguousId, NotFound, UsageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NamedTuple, Protocol
+
     from objstore.refs import ReflogEntry
 
+    class Stored(NamedTuple):
+        """One object as stored: the name of its kind and its canonical bytes."""
 
-class Stored(NamedTuple):
-    """One object as stored: the name of its kind and its canonical bytes."""
-
-    kind: str
-    data: bytes
+        kind: str
+        data: bytes
+else:
+    Protocol = object
+    Stored = namedtuple("Stored", "kind data")
 
 
 class Snapshot(Protocol):

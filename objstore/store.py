@@ -11,18 +11,19 @@ are children of ``errors.ObjstoreError``.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
 
-from objstore.batch import Batch
 from objstore.database import Database
 from objstore.errors import CheckFailed, NotFound, UsageError
 from objstore.snapshot import Snapshot, Stored, resolve
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
+    from typing import Any
 
+    from objstore.batch import Batch
     from objstore.bulk import BulkWriter
     from objstore.fold import Fold
     from objstore.memory import MemoryDatabase
@@ -129,6 +130,8 @@ class Store:
 
     def batch(self) -> Batch:
         """An empty batch for this store's hash."""
+        from objstore.batch import Batch
+
         return Batch(self.algorithm)
 
     def commit(self, batch: Batch) -> int:
@@ -173,13 +176,15 @@ class Store:
         with self.snapshot() as view:
             return fold_chains(view, [resolve(view, n) for n in names], at=at)
 
-    def verify(self, *, processes: int = 0, since: int = 1) -> Report:
+    def verify(
+        self, *, processes: int = 0, since: int = 1, on_progress: Callable[[int], None] | None = None
+    ) -> Report:
         """Check everything that is stored; see ``verify.verify``."""
         from objstore.verify import verify
 
         if not isinstance(self.database, Database):
             raise UsageError("a store in memory has nothing to verify")
-        return verify(self.database, processes=processes, since=since)
+        return verify(self.database, processes=processes, since=since, on_progress=on_progress)
 
 
 def read(view: Snapshot, key: bytes) -> Stored:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import multiprocessing
 import multiprocessing.connection
-from collections.abc import Iterable
+import signal
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from typing import Any, cast
@@ -17,7 +18,6 @@ from typing import Any, cast
 import msgspec
 
 from objstore import kinds
-from objstore.batch import checksum
 from objstore.compression import decompress
 from objstore.database import Database, LmdbSnapshot
 from objstore.digest import hasher
@@ -25,10 +25,13 @@ from objstore.errors import CheckFailed, NotFound, ObjstoreError, StorageError
 from objstore.kind_modules import declarations, declare
 from objstore.objects import check_stored
 from objstore.refs import check_name
+from objstore.values import HEADER, is_sound
 
 #: Objects from which on worker processes pay for their start.
 _PARALLEL_FROM = 40_000
-_SLICES_PER_PROCESS = 4
+_SLICES_PER_PROCESS = 2
+#: Objects in one slice, at most about twice as many.
+_SLICE_OBJECTS = 100_000
 #: Problems of one slice that are listed; more are only counted.
 _LISTED = 1000
 
@@ -55,10 +58,17 @@ class Report(msgspec.Struct, frozen=True):
         return not self.problems
 
 
-def verify(database: Database, *, processes: int = 0, since: int = 1) -> Report:
+def verify(
+    database: Database,
+    *,
+    processes: int = 0,
+    since: int = 1,
+    on_progress: Callable[[int], None] | None = None,
+) -> Report:
     """Check a whole store, or only objects from arrival number ``since`` on (refs and chains always).
 
-    ``processes`` 0 chooses by size and cores; 1 works in this process.
+    ``processes`` 0 chooses by size and cores; 1 works in this process. ``on_progress`` is told how many more objects
+    were checked.
     """
     with database.snapshot() as view:
         stop = view.next_arrival()
@@ -70,13 +80,17 @@ def verify(database: Database, *, processes: int = 0, since: int = 1) -> Report:
     checked = 0
     if processes == 0:
         processes = (multiprocessing.cpu_count() or 1) if stop - since >= _PARALLEL_FROM else 1
-    if processes == 1:
-        checked, found = check_slice(database, since, stop)
+    slices = _slices(since, stop, processes)
+    work = (
+        (check_slice(database, *bounds) for bounds in slices)
+        if processes == 1
+        else _in_processes(database, slices, processes)
+    )
+    for done, found in work:
+        checked += done
         problems += found
-    else:
-        for done, found in _in_processes(database, since, stop, processes):
-            checked += done
-            problems += found
+        if on_progress is not None:
+            on_progress(done)
     with database.snapshot() as view:
         refs, chains, found = _check_refs(view)
     if since == 1 and checked != count and not problems:
@@ -110,10 +124,10 @@ class _Damage(CheckFailed):
 
 
 def _check_object(view: LmdbSnapshot, arrival: int, value: bytes, names: list[str], make_key: Any) -> None:
-    if len(value) < 38:
+    if len(value) < HEADER:
         raise _Damage("value", f"arrival {arrival}: the stored value is cut short")
-    key, number, codec, payload = value[:32], value[32], value[33], value[38:]
-    if checksum(number, codec, payload) != int.from_bytes(value[34:38], "big"):
+    key, number, codec, payload = value[:32], value[32], value[33], value[HEADER:]
+    if not is_sound(value):
         raise _Damage("checksum", "the stored bytes do not match their checksum")
     try:
         data = decompress(codec, payload)
@@ -131,13 +145,17 @@ def _check_object(view: LmdbSnapshot, arrival: int, value: bytes, names: list[st
             raise _Damage("reference", f"needs {needed}, which is not here")
 
 
+def _slices(first: int, stop: int, processes: int) -> list[tuple[int, int]]:
+    """Ranges of arrival numbers, several for each process, so that none waits long for the others."""
+    pieces = max(processes * _SLICES_PER_PROCESS, (stop - first) // _SLICE_OBJECTS)
+    bounds = [first + (stop - first) * i // pieces for i in range(pieces + 1)]
+    return list(pairwise(bounds))
+
+
 def _in_processes(
-    database: Database, first: int, stop: int, processes: int
+    database: Database, slices: list[tuple[int, int]], processes: int
 ) -> Iterable[tuple[int, list[Problem]]]:
     context = multiprocessing.get_context("spawn")
-    pieces = processes * _SLICES_PER_PROCESS
-    bounds = [first + (stop - first) * i // pieces for i in range(pieces + 1)]
-    slices = list(pairwise(bounds))
     waiting = slices[::-1]
     running: dict[Any, tuple[Any, tuple[int, int]]] = {}
     declared = declarations()
@@ -171,6 +189,7 @@ def _in_processes(
 
 
 def _slice_process(sender: Any, path: str, bounds: tuple[int, int], declared: dict[str, str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and ends this process
     for name, module in declared.items():
         declare(module, [name])
     with Database.open(path, read_only=True) as database:

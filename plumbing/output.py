@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import time
 
+from objstore.errors import CheckFailed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 _FLUSH_AT = 1 << 18
 _READ_SIZE = 1 << 18
+#: Longest line of standard input, in bytes: far above the largest object.
+MAX_LINE = 16 << 20
 #: Seconds before progress shows, and between two updates of it.
 _QUIET_START = 1.0
 _REDRAW = 0.1
@@ -87,13 +91,16 @@ def read_batches(stream: BinaryIO, *, null: bool = False) -> Iterator[list[bytes
     """The lines of ``stream`` without their ends, in the batches in which they arrive.
 
     A batch is what one read returned, so that a command that answers and flushes after each batch serves both a
-    program that waits for every answer and one that sends a million lines at once. A last line need not end.
+    program that waits for every answer and one that sends a million lines at once. A last line need not end. Raises
+    ``CheckFailed`` for a line longer than any document may be.
     """
     separator = b"\0" if null else b"\n"
     pending: list[bytes] = []
     while chunk := stream.read1(_READ_SIZE):  # type: ignore[attr-defined]
         if separator not in chunk:
             pending.append(chunk)
+            if sum(map(len, pending)) > MAX_LINE:
+                raise CheckFailed(f"standard input: a line is longer than {MAX_LINE} bytes")
             continue
         lines = b"".join((*pending, chunk)).split(separator)
         last = lines.pop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from objstore.errors import CheckFailed
 from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, printable, say
+from plumbing.output import Progress, Writer, counted, printable, say
 from plumbing.stores import open_store
 
 TYPE_CHECKING = False
@@ -36,7 +36,12 @@ def main(argv: Sequence[str], context: Context) -> int:
     """Print a line for each problem; exit 1 if there is one."""
     arguments = parse(argv, OPTIONS, USAGE, most=0)
     with open_store(context) as store, Writer(context.stdout, null=arguments.null) as out:
-        report = store.verify(processes=arguments.processes, since=max(arguments.since, 1))
+        with store.snapshot() as view:
+            total = view.count()
+        with Progress(context, "verify", total=total) as progress:
+            report = store.verify(
+                processes=arguments.processes, since=max(arguments.since, 1), on_progress=progress.advance
+            )
         problems = [{"rule": p.rule, "what": p.what, "where": p.where} for p in report.problems]
         if arguments.json:
             out.json(
@@ -52,13 +57,9 @@ def main(argv: Sequence[str], context: Context) -> int:
                 out.line("\t".join(map(printable, (problem.where, problem.rule, problem.what))))
         out.flush()
         parts = [
-            _count(n, what)
+            counted(n, what)
             for n, what in ((report.objects, "object"), (report.refs, "ref"), (report.chains, "chain"))
         ]
-        found = _count(len(problems), "problem") if problems else "no problem"
+        found = counted(len(problems), "problem") if problems else "no problem"
         say(context, f"checked {', '.join(parts)}: {found}")
     return CheckFailed.exit_code if problems else 0
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -142,9 +142,9 @@ def test_a_worker_that_dies_is_damage(path: Path, monkeypatch: pytest.MonkeyPatc
     with Store.open(path) as store, monkeypatch.context():
         with open(path / "data.mdb", "r+b") as file:
             file.truncate(size // 2)
-        from objstore.verify import _in_processes
+        from objstore.verify import _in_processes, _slices
 
-        problems = [p for _, found in _in_processes(store.database, 1, 52, 2) for p in found]  # type: ignore[arg-type]
+        problems = [p for _, found in _in_processes(store.database, _slices(1, 52, 2), 2) for p in found]  # type: ignore[arg-type]
         with open(path / "data.mdb", "r+b") as file:
             file.truncate(size)
     assert problems

@@ -1,0 +1,158 @@
+"""Committing a batch: objects, refs with their reflog, and values of this machine, in one durable LMDB transaction."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import lmdb
+
+from objstore.batch import Batch, Prepared
+from objstore.database import BUCKET, ENTRY_KEY, LOCAL_REF, Database, LmdbSnapshot, kind_names, number_key
+from objstore.errors import NotFound, RefMoved, StorageError, UsageError
+from objstore.lock import writer_lock
+from objstore.refs import ANY, derived_resolver, is_local
+from objstore.values import pack
+
+
+def commit(database: Database, batch: Batch, *, who: str, now: Callable[[], str]) -> int:
+    """Write ``batch``; how many of its objects were new. ``now`` is the clock of the reflog.
+
+    Raises ``RefMoved`` when a compare-and-swap lost, ``NotFound`` when a ref would name an absent object, ``Conflict``
+    when the lock was not to be had, ``StorageError`` when the disk refuses: nothing is written then.
+    """
+    objects = batch.prepared()
+    while True:
+        try:
+            with write_transaction(database) as txn:
+                added = append(txn, database, objects)
+                _move_refs(txn, database, batch, who, now)
+                for db, values in ((database.local, batch.local), (database.derived, batch.derived)):
+                    for key, value in values.items():
+                        if value is None:
+                            txn.delete(key, db=db)
+                        else:
+                            txn.put(key, value, db=db)
+            return added
+        except lmdb.MapFullError:
+            _grow(database)
+
+
+@contextmanager
+def write_transaction(database: Database) -> Iterator[Any]:
+    """The one write transaction there can be; waits for other writers as long as the database's lock time-out says."""
+    if database.read_only:
+        raise StorageError(f"{database.path}: opened for reading only")
+    with writer_lock(os.path.join(database.path, "write.lock"), database.lock_timeout, database.on_wait):
+        try:
+            with database.begin(write=True) as txn:
+                yield txn
+        except lmdb.DiskError as error:
+            raise StorageError(
+                f"{database.path}: cannot be written: {error}", hint="is the disk full?"
+            ) from None
+
+
+def _grow(database: Database) -> None:
+    """Double the map; only systems that could not reserve a large one ever come here."""
+    size = database.env.info()["map_size"]
+    try:
+        database.env.set_mapsize(size * 2)
+    except (lmdb.Error, MemoryError, OverflowError) as error:
+        raise StorageError(
+            f"{database.path}: the database map is full and cannot grow beyond {size} bytes: {error}"
+        ) from None
+
+
+def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
+    """Write the objects that are not there yet, in the order given."""
+    if not objects:
+        return 0
+    kinds = kind_names(txn, database)
+    numbers = {name: number for number, name in enumerate(kinds)}
+    for kind in {one[1]: None for one in objects}:
+        if kind not in numbers:
+            numbers[kind] = len(kinds)
+            kinds.append(kind)
+    if len(kinds) > 255:
+        raise StorageError("more than 255 kinds of object in one store")
+    first = arrival = int.from_bytes(txn.get(b"next", db=database.meta), "big")
+    ids = txn.cursor(db=database.ids)
+    find, value_of, get, objects_db = ids.set_range_dup, ids.value, txn.get, database.objects
+    seen: set[bytes] = set()
+    fresh: list[Prepared] = []
+    for one in objects:
+        key = one[0]
+        if key in seen:
+            continue
+        seen.add(key)
+        rest = key[BUCKET : BUCKET + ENTRY_KEY]
+        known = False
+        if find(key[:BUCKET], rest):
+            entry = value_of()
+            while entry[:ENTRY_KEY] == rest:
+                stored = get(b"\0\0\0" + entry[ENTRY_KEY:], db=objects_db)
+                if stored is not None and stored[:32] == key:
+                    known = True
+                    break
+                if not ids.next_dup():
+                    break
+                entry = value_of()
+        if not known:
+            fresh.append(one)
+    if not fresh:
+        return 0
+    rows: list[tuple[bytes, bytes]] = []
+    entries: list[tuple[bytes, bytes]] = []
+    for key, kind, codec, payload in fresh:
+        rows.append((number_key(arrival), pack(key, numbers[kind], codec, payload)))
+        entries.append((key[:BUCKET], key[BUCKET : BUCKET + ENTRY_KEY] + arrival.to_bytes(5, "big")))
+        arrival += 1
+    txn.cursor(db=database.objects).putmulti(rows, append=True)
+    entries.sort()
+    ids.putmulti(entries)
+    txn.put(b"next", number_key(arrival), db=database.meta)
+    txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
+    return arrival - first
+
+
+def _move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callable[[], str]) -> None:
+    if not batch.moves:
+        return
+    import json
+
+    time = now()
+    counter = int.from_bytes(txn.get(b"reflog", db=database.meta), "big")
+    snapshot = LmdbSnapshot(database, txn)
+    try:
+        for move in batch.moves:
+            if derived_resolver(move.name) is not None:
+                raise UsageError(f"{move.name}: is derived and cannot be set")
+            local = is_local(move.name)
+            name = move.name.encode()
+            db, key = (database.local, LOCAL_REF + name) if local else (database.refs, name)
+            found = txn.get(key, db=db)
+            current = found.hex() if found is not None else None
+            if move.old != ANY and move.old != current:
+                raise RefMoved(move.name, move.old, current)
+            if move.new is None:
+                txn.delete(key, db=db)
+            else:
+                target = bytes.fromhex(move.new)
+                if target not in snapshot:
+                    raise NotFound(f"{move.name}: cannot name {move.new}: no such object")
+                txn.put(key, target, db=db)
+            if local or move.new == current:
+                continue
+            entry = {"new": move.new, "old": current, "time": time, "who": who, "why": move.why}
+            txn.put(
+                name + b"\0" + number_key(counter),
+                json.dumps(entry, sort_keys=True).encode(),
+                db=database.reflog,
+            )
+            counter += 1
+    finally:
+        snapshot.close()
+    txn.put(b"reflog", number_key(counter), db=database.meta)
