@@ -7,13 +7,10 @@ its bytes are canonical and obey the kind's rules, that ``ids`` leads to it, and
 
 from __future__ import annotations
 
-import multiprocessing
-import multiprocessing.connection
-import signal
+import os
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from multiprocessing.connection import Connection
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -26,6 +23,7 @@ from objstore.kind_modules import declarations, declare
 from objstore.objects import check_stored
 from objstore.refs import check_name
 from objstore.values import HEADER, is_sound
+from objstore.workers import Serve, run_tasks
 
 #: Objects from which on worker processes pay for their start.
 _PARALLEL_FROM = 40_000
@@ -79,7 +77,7 @@ def verify(
         problems.append(Problem("ids", "index-count", f"{indexed} index entries for {count} objects"))
     checked = 0
     if processes == 0:
-        processes = (multiprocessing.cpu_count() or 1) if stop - since >= _PARALLEL_FROM else 1
+        processes = (os.cpu_count() or 1) if stop - since >= _PARALLEL_FROM else 1
     slices = _slices(since, stop, processes)
     work = (
         (check_slice(database, *bounds) for bounds in slices)
@@ -152,48 +150,39 @@ def _slices(first: int, stop: int, processes: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
+class _Share(msgspec.Struct):
+    """What a worker process is told once: the store, and which module registers which kind."""
+
+    path: str
+    declared: dict[str, str]
+
+
 def _in_processes(
     database: Database, slices: list[tuple[int, int]], processes: int
 ) -> Iterable[tuple[int, list[Problem]]]:
-    context = multiprocessing.get_context("spawn")
-    waiting = slices[::-1]
-    running: dict[Any, tuple[Any, tuple[int, int]]] = {}
-    declared = declarations()
-    while waiting or running:
-        while waiting and len(running) < processes:
-            bounds_of = waiting.pop()
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(
-                target=_slice_process, args=(sender, database.path, bounds_of, declared), daemon=True
-            )
-            process.start()
-            sender.close()
-            running[receiver] = (process, bounds_of)
-        for ready in multiprocessing.connection.wait(list(running)):
-            process, bounds_of = running.pop(ready)
-            try:
-                yield cast(Connection, ready).recv()
-            except EOFError:
-                process.join()
-                yield (
-                    0,
-                    [
-                        Problem(
-                            f"arrivals {bounds_of[0]}-{bounds_of[1] - 1}",
-                            "page",
-                            f"the process that read them died (exit code {process.exitcode}): a page is damaged",
-                        )
-                    ],
-                )
-            process.join()
+    share = msgspec.msgpack.encode(_Share(database.path, declarations()))
+    tasks = [msgspec.msgpack.encode(bounds) for bounds in slices]
+    for number, result in run_tasks("objstore.verify:serve_slices", share, tasks, processes):
+        if result is not None:
+            yield msgspec.msgpack.decode(result, type=tuple[int, list[Problem]])
+        else:
+            first, stop = slices[number]
+            reason = "the process that read them died: a page is damaged"
+            yield 0, [Problem(f"arrivals {first}-{stop - 1}", "page", reason)]
 
 
-def _slice_process(sender: Any, path: str, bounds: tuple[int, int], declared: dict[str, str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is told, and ends this process
-    for name, module in declared.items():
+def serve_slices(argument: bytes) -> Serve:
+    """What a worker process does: ``check_slice`` of each task."""
+    share = msgspec.msgpack.decode(argument, type=_Share)
+    for name, module in share.declared.items():
         declare(module, [name])
-    with Database.open(path, read_only=True) as database:
-        sender.send(check_slice(database, *bounds))
+    database = Database.open(share.path, read_only=True)
+
+    def serve(task: bytes) -> Iterable[bytes]:
+        first, stop = msgspec.msgpack.decode(task, type=tuple[int, int])
+        yield msgspec.msgpack.encode(check_slice(database, first, stop))
+
+    return serve
 
 
 def _check_refs(view: LmdbSnapshot) -> tuple[int, int, list[Problem]]:
