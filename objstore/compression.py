@@ -24,6 +24,10 @@ CURRENT_DICTIONARY = 1
 CURRENT_CODEC = _WITH_DICTIONARY + CURRENT_DICTIONARY
 
 _LEVEL = 1
+#: What the parameters are chosen for: most values are smaller.
+_USUAL_SIZE = 4096
+#: Frames are stored without zstd's four magic bytes: the codec byte says what they are.
+_MAGICLESS = 1
 #: Values are at most 1 MiB before compression (canonical JSON's own limit).
 _MAX_VALUE = 1 << 20
 _FOLDER = os.path.join(os.path.dirname(__file__), "dictionaries")
@@ -84,13 +88,20 @@ def _compressor(codec: int) -> Any:
     if found is None:
         zstd = _library()
         if codec == ZSTD:
-            found = zstd.ZstdCompressor(level=_LEVEL, write_dict_id=False)
+            found = zstd.ZstdCompressor(compression_params=_parameters())
         else:
             dictionary = _dictionary(codec - _WITH_DICTIONARY)
-            dictionary.precompute_compress(level=_LEVEL)
-            found = zstd.ZstdCompressor(level=_LEVEL, dict_data=dictionary, write_dict_id=False)
+            parameters = _parameters(source_size=_USUAL_SIZE, dict_size=len(dictionary))
+            dictionary.precompute_compress(compression_params=parameters)
+            found = zstd.ZstdCompressor(compression_params=parameters, dict_data=dictionary)
         _compressors[codec] = found
     return found
+
+
+def _parameters(**sizes: int) -> Any:
+    return _library().ZstdCompressionParameters.from_level(
+        _LEVEL, format=_MAGICLESS, write_dict_id=0, write_checksum=0, **sizes
+    )
 
 
 def _decompressor(codec: int) -> Any:
@@ -98,9 +109,10 @@ def _decompressor(codec: int) -> Any:
     if found is None:
         zstd = _library()
         if codec == ZSTD:
-            found = zstd.ZstdDecompressor()
+            found = zstd.ZstdDecompressor(format=_MAGICLESS)
         elif codec > _WITH_DICTIONARY:
-            found = zstd.ZstdDecompressor(dict_data=_dictionary(codec - _WITH_DICTIONARY))
+            dictionary = _dictionary(codec - _WITH_DICTIONARY)
+            found = zstd.ZstdDecompressor(dict_data=dictionary, format=_MAGICLESS)
         else:
             raise StorageError(
                 f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade"

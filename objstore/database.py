@@ -4,7 +4,7 @@ Layout (named databases, keys and values in bytes, numbers big-endian):
 
 =========  ==================================================================================================
 objects    arrival number (8) -> key (32), kind number (1), codec (1), CRC-32 (4), payload
-ids        first 2 bytes of the key -> sorted entries of the next 6 bytes of the key and an arrival number (5)
+ids        one name -> sorted entries: first 5 bytes of a key, arrival number (5)
 refs       name -> key (32)
 reflog     name, NUL, counter (8) -> JSON ``{"new","old","time","who","why"}``
 meta       format, hash, store, next, reflog, kinds
@@ -13,7 +13,8 @@ derived    rebuildable indexes
 =========  ==================================================================================================
 
 Objects are appended in the order of arrival, so that writing touches few pages and wastes none; ``ids`` finds them by
-key. Two keys that agree in their first 8 bytes are two entries of one bucket, told apart by the key in ``objects``.
+key. It is one run of fixed-size entries, the densest thing LMDB has; keys that agree in their first 5 bytes are
+neighbours there, told apart by the key in ``objects``.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from objstore.batch import Batch
 
 FORMAT = 1
-#: Bytes of a key that name its bucket in ``ids``, and that stand in its entry there.
-BUCKET = 2
-ENTRY_KEY = 6
+#: The one name in ``ids``, and how many bytes of a key stand in its entries.
+INDEX = b"k"
+ENTRY_KEY = 5
 LOCAL_REF = b"ref/"
 #: Map sizes to try, largest first: address space is reserved, not memory or disk.
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)
@@ -79,13 +80,13 @@ class LmdbSnapshot:
     def _stored(self, key: bytes) -> bytes | None:
         """The raw value of the object, or None."""
         cursor = self._ids
-        rest = key[BUCKET : BUCKET + ENTRY_KEY]
-        if not cursor.set_range_dup(key[:BUCKET], rest):
+        start = key[:ENTRY_KEY]
+        if not cursor.set_range_dup(INDEX, start):
             return None
         get = self._txn.get
         while True:
             entry = cursor.value()
-            if entry[:ENTRY_KEY] != rest:
+            if entry[:ENTRY_KEY] != start:
                 return None
             value: bytes | None = get(b"\0\0\0" + entry[ENTRY_KEY:], db=self._objects)
             if value is not None and value[:32] == key:
@@ -115,11 +116,11 @@ class LmdbSnapshot:
 
     def keys_from(self, prefix: bytes, odd_digit: int | None) -> Iterator[bytes]:
         cursor = self._txn.cursor(db=self._database.ids)
-        rest = prefix[BUCKET : BUCKET + ENTRY_KEY]
-        found = cursor.set_range_dup(prefix[:BUCKET], rest) if rest else cursor.set_key(prefix[:BUCKET])
+        start = prefix[:ENTRY_KEY]
+        found = cursor.set_range_dup(INDEX, start)
         while found:
             entry = cursor.value()
-            if not entry.startswith(rest):
+            if not entry.startswith(start):
                 return
             value = self._txn.get(b"\0\0\0" + entry[ENTRY_KEY:], db=self._objects)
             key = value[:32] if value is not None else b""
@@ -149,14 +150,13 @@ class LmdbSnapshot:
         return int.from_bytes(self._txn.get(b"next", db=self._database.meta), "big")
 
     def index_entries(self) -> Iterator[tuple[bytes, int]]:
-        """All of ``ids``: the first 8 bytes of a key, and an arrival number."""
-        for bucket, entry in self._txn.cursor(db=self._database.ids):
-            yield bucket + entry[:ENTRY_KEY], int.from_bytes(entry[ENTRY_KEY:], "big")
+        """All of ``ids``: the first bytes of a key, and an arrival number."""
+        for _, entry in self._txn.cursor(db=self._database.ids):
+            yield entry[:ENTRY_KEY], int.from_bytes(entry[ENTRY_KEY:], "big")
 
     def is_indexed(self, key: bytes, arrival: int) -> bool:
         """Whether ``ids`` leads from ``key`` to ``arrival``."""
-        entry = key[BUCKET : BUCKET + ENTRY_KEY] + arrival.to_bytes(5, "big")
-        return bool(self._ids.set_key_dup(key[:BUCKET], entry))
+        return bool(self._ids.set_key_dup(INDEX, key[:ENTRY_KEY] + arrival.to_bytes(5, "big")))
 
     def index_count(self) -> int:
         """How many entries ``ids`` has."""

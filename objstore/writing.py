@@ -10,7 +10,7 @@ from typing import Any
 import lmdb
 
 from objstore.batch import Batch, Prepared
-from objstore.database import BUCKET, ENTRY_KEY, LOCAL_REF, Database, LmdbSnapshot, kind_names, number_key
+from objstore.database import ENTRY_KEY, INDEX, LOCAL_REF, Database, LmdbSnapshot, kind_names, number_key
 from objstore.errors import NotFound, RefMoved, StorageError, UsageError
 from objstore.lock import writer_lock
 from objstore.refs import ANY, derived_resolver, is_local
@@ -88,11 +88,11 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
         if key in seen:
             continue
         seen.add(key)
-        rest = key[BUCKET : BUCKET + ENTRY_KEY]
+        start = key[:ENTRY_KEY]
         known = False
-        if find(key[:BUCKET], rest):
+        if find(INDEX, start):
             entry = value_of()
-            while entry[:ENTRY_KEY] == rest:
+            while entry[:ENTRY_KEY] == start:
                 stored = get(b"\0\0\0" + entry[ENTRY_KEY:], db=objects_db)
                 if stored is not None and stored[:32] == key:
                     known = True
@@ -108,7 +108,7 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
     entries: list[tuple[bytes, bytes]] = []
     for key, kind, codec, payload in fresh:
         rows.append((number_key(arrival), pack(key, numbers[kind], codec, payload)))
-        entries.append((key[:BUCKET], key[BUCKET : BUCKET + ENTRY_KEY] + arrival.to_bytes(5, "big")))
+        entries.append((INDEX, key[:ENTRY_KEY] + arrival.to_bytes(5, "big")))
         arrival += 1
     txn.cursor(db=database.objects).putmulti(rows, append=True)
     entries.sort()

@@ -112,7 +112,7 @@ def test_abbreviated_ids_odd_even_ambiguous(store: Store) -> None:
     assert set(caught.value.candidates) <= set(members)
 
 
-def test_keys_that_agree_in_their_first_eight_bytes_are_told_apart(tmp_path: Path) -> None:
+def test_keys_that_agree_in_their_first_bytes_are_told_apart(tmp_path: Path) -> None:
     """Such keys cannot be made from real bytes, so a batch is given them ready hashed."""
     from objstore.batch import Prepared
     from objstore.compression import PLAIN
