@@ -4,7 +4,7 @@ Layout (named databases, keys and values in bytes, numbers big-endian):
 
 =========  ==================================================================================================
 objects    arrival number (8) -> key (32), kind number (1), codec (1), CRC-32 (4), payload
-ids        one name -> sorted entries: first 5 bytes of a key, arrival number (5)
+ids        one name -> sorted entries: first 4 bytes of a key, arrival number (5)
 refs       name -> key (32)
 reflog     name, NUL, counter (8) -> JSON ``{"new","old","time","who","why"}``
 meta       format, hash, store, next, reflog, kinds
@@ -13,7 +13,7 @@ derived    rebuildable indexes
 =========  ==================================================================================================
 
 Objects are appended in the order of arrival, so that writing touches few pages and wastes none; ``ids`` finds them by
-key. It is one run of fixed-size entries, the densest thing LMDB has; keys that agree in their first 5 bytes are
+key. It is one run of fixed-size entries, the densest thing LMDB has; keys that agree in their first 4 bytes are
 neighbours there, told apart by the key in ``objects``.
 """
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 #: The one name in ``ids``, and how many bytes of a key stand in its entries.
 INDEX = b"k"
-ENTRY_KEY = 5
+ENTRY_KEY = 4
 LOCAL_REF = b"ref/"
 #: Map sizes to try, largest first: address space is reserved, not memory or disk.
 _MAP_SIZES = (1 << 40, 1 << 36, 1 << 32, 1 << 30)

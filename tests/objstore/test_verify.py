@@ -76,7 +76,7 @@ def test_a_missing_or_extra_index_entry_is_found(path: Path) -> None:
         ids = env.open_db(b"ids", dupsort=True, dupfixed=True)
         with env.begin(write=True) as txn:
             txn.put(bucket, entry, db=ids)
-            txn.put(bucket, b"\0" * 10, db=ids)
+            txn.put(bucket, b"\0" * 9, db=ids)
     assert [p.rule for p in verified(path).problems] == ["index-count"]
 
 
