@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,17 +22,31 @@ from objstore.core import ListOf, Text
 from objstore.digest import hash_bytes
 from porcelain.flow.kinds import FlowNode, FlowRef, FlowRelation
 from porcelain.lineage.facts import fact
-from porcelain.providers.records import Changes, Part, Record, Usage
+from porcelain.providers.records import Changes, Dropped, Part, Record, Usage
 
 SEED = 20261130
 _VOCABULARY = 12_000
-_ONSETS = "b c ch d f g h j k l m n p qu r s sh st t th tr v w z br cl dr fl gr pl pr sp".split()
-_NUCLEI = "a e i o u ai ea ee io ou".split()
+_ONSETS = (
+    *"bcdfghjklmnprstvwz",
+    *("ch", "qu", "sh", "st", "th", "tr", "br", "cl", "dr", "fl", "gr", "pl", "pr", "sp"),
+)
+_NUCLEI = ["a", "e", "i", "o", "u", "ai", "ea", "ee", "io", "ou"]
 _CODAS = ["", "", "n", "r", "s", "t", "l", "m", "nd", "ck", "st", "ng"]
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
-_TOOLS = ["Bash", "Read", "Edit", "Grep", "Write", "Glob", "Task", "TodoWrite", "WebFetch", "mcp__tracker__search"]
+_TOOLS = [
+    "Bash",
+    "Read",
+    "Edit",
+    "Grep",
+    "Write",
+    "Glob",
+    "Task",
+    "TodoWrite",
+    "WebFetch",
+    "mcp__tracker__search",
+]
 _TOOL_WEIGHTS = [30, 25, 18, 9, 6, 4, 3, 2, 2, 1]
-_MODELS = ["claude-opus-5", "claude-sonnet-5", "claude-haiku-5"]
+_MODELS = ["claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929", "claude-haiku-4-5-20251001"]
 #: Every how many texts one is kept as an object: enough of them to be felt, few enough that records prevail.
 _TEXT_EVERY = 3
 
@@ -47,7 +59,9 @@ class Source:
         words: dict[str, None] = {}
         while len(words) < _VOCABULARY:
             syllables = draw.choices((1, 2, 3), (2, 5, 3))[0]
-            word = "".join(draw.choice(_ONSETS) + draw.choice(_NUCLEI) + draw.choice(_CODAS) for _ in range(syllables))
+            word = "".join(
+                draw.choice(_ONSETS) + draw.choice(_NUCLEI) + draw.choice(_CODAS) for _ in range(syllables)
+            )
             words[word] = None
         self.words = sorted(words, key=lambda word: (len(word), word))
         self._weights = list(itertools.accumulate(1 / (rank + 3) for rank in range(_VOCABULARY)))
@@ -87,6 +101,7 @@ class _Conversation:
         self._last: str | None = None
         self._frames: list[Any] = []
         self._row = 0
+        self._run = ""
         self._model = source.random.choices(_MODELS, (6, 3, 1))[0]
         self.objects: list[Any] = []
 
@@ -94,9 +109,9 @@ class _Conversation:
         """Add ``turns`` questions of a person, with all that the agent does about each, and the frames at the end."""
         source = self._source
         for _ in range(turns):
-            talk = f"talk/{self._person()}"
+            self._person()
             for _ in range(source.random.randrange(2, 16)):
-                self._call(talk)
+                self._call()
         folder = "/".join(source.random.choices(source.words[200:600], k=3))
         label = fact(
             "label",
@@ -118,7 +133,7 @@ class _Conversation:
         source = self._source
         self._texts += 1
         if k in ("text", "result") and self._texts % _TEXT_EVERY == 0:
-            text = Text(text=source.text(min(size, 2200)))
+            text = Text(text=source.text(min(size, 3000)))
             self.objects.append(text)
             return Part(k=k, bytes=len(text.text), content=hash_bytes(kinds.encode(text)).hex(), **more)
         return Part(k=k, bytes=size, content=source.hex(32), **more)
@@ -131,13 +146,14 @@ class _Conversation:
         self._row += 1
         return name
 
-    def _node(self, name: str, kind: str, parent: str, rows: int = 1, **attributes: Any) -> None:
+    def _node(self, node: str, kind: str, parent: str, rows: int = 1, **attributes: Any) -> None:
         """A frame over the last ``rows`` records."""
-        places = [FlowRef(0, self._row - back, 1) for back in range(rows)][::-1]
+        block = UNSET if kind == "llm.call" else 0
+        places = [FlowRef(block, self._row - back, 1) for back in range(rows)][::-1]
         self._frames.append(
             FlowNode(
                 attrs=Raw(msgspec.json.encode(attributes, order="sorted")) if attributes else UNSET,
-                id=name,
+                id=node,
                 kind=kind,
                 parent=parent,
                 ref=places[0],
@@ -147,16 +163,15 @@ class _Conversation:
             )
         )
 
-    def _person(self) -> str:
+    def _person(self) -> None:
         draw = self._source.random
         parts = [self._part("text", draw.randrange(20, 900)) for _ in range(draw.choice((1, 1, 1, 2)))]
-        name = self._record(
-            entry="user", flags=["external_input"], from_="user", parts=parts, role="user", trigger="user"
-        )
-        self._node(f"talk/{name}", "talk", "stream/main", trigger="user")
-        return name
+        name = self._record(entry="user", from_="external", parts=parts, role="user", trigger="user")
+        self._run = f"run/talk_main_{name}/{name}"
+        self._node(f"talk/main/{name}", "talk", "epoch/main/0", loops=1, runs=1, trigger="external")
+        self._node(f"input/1/{self._row}", "message.external", self._run)
 
-    def _call(self, talk: str) -> None:
+    def _call(self) -> None:
         """A call of the model in up to three records, and the results of the tools that it used."""
         source, draw = self._source, self._source.random
         call = source.name("msg_01")
@@ -176,7 +191,8 @@ class _Conversation:
         }
         fragments = 0
         if draw.random() < 0.5:
-            self._record(parts=[self._part("reasoning", draw.randrange(20, 4000))], **common)
+            dropped = [Dropped(bytes=draw.randrange(200, 3000), what="reasoning signature")]
+            self._record(dropped=dropped, parts=[self._part("reasoning", draw.randrange(20, 4000))], **common)
             self._node(f"think/1/{self._row}:0", "thinking", f"call/{call}")
             fragments += 1
         if not fragments or draw.random() < 0.4:
@@ -186,26 +202,31 @@ class _Conversation:
         self._node(
             f"call/{call}",
             "llm.call",
-            talk,
+            self._run,
             rows=fragments,
             fragments=fragments,
-            model=self._model,
-            stop_reason="tool_use",
-            usage={"cache_read": usage.cache_read, "in": usage.in_, "out": usage.out},
+            stop_reason="unavailable",
+            usage="unavailable",
             usage_from="last_fragment_in_line_order",
         )
         for _ in range(draw.choice((1, 1, 1, 2))):
             tool, use = draw.choices(_TOOLS, _TOOL_WEIGHTS)[0], source.name("toolu_01")
-            self._record(parts=[self._part("call", draw.randrange(20, 2000), id=use, name=tool)], **common)
+            self._record(
+                parts=[
+                    Part(k="call", bytes=draw.randrange(20, 2000), data=source.hex(32), id=use, name=tool)
+                ],
+                **common,
+            )
             failed = True if draw.random() < 0.06 else UNSET
             changed = Changes(added=draw.randrange(40), files=1, removed=draw.randrange(20))
             self._record(
                 changes=changed if tool == "Edit" else UNSET,
                 entry="user",
-                from_="tool",
-                parts=[self._part("result", draw.randrange(20, 9000), failed=failed, of=use)],
+                from_="external",
+                parts=[
+                    self._part("result", draw.randrange(20, 9000), data=source.hex(32), failed=failed, of=use)
+                ],
                 role="user",
-                tool=use,
             )
             self._node(
                 f"tool/{use}",
@@ -215,7 +236,7 @@ class _Conversation:
                 name=tool,
                 result="available",
                 result_join="exact_unique",
-                timing="record_times",
+                timing="unavailable",
             )
             if tool == "Task":
                 self._frames.append(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from objstore.compression import CURRENT_CODEC, PLAIN, ZSTD, compress_many
 from objstore.digest import hasher
@@ -11,34 +10,28 @@ from objstore.refs import RefMove, check_name
 
 #: Kinds that hold people's content: compressed without the dictionary.
 CONTENT_KINDS = frozenset({"text", "blob"})
+#: Values of fewer bytes are not worth compressing.
+_SMALL = 24
 
 
-class Prepared(NamedTuple):
-    """An object ready to be written: hashed and compressed."""
-
-    key: bytes
-    kind: str
-    codec: int
-    payload: bytes
+#: An object ready to be written: key, name of the kind, codec, payload.
+Prepared = tuple[bytes, str, int, bytes]
 
 
 def prepare(objects: Iterable[tuple[bytes, str, bytes]]) -> list[Prepared]:
     """Compress ``(key, kind, canonical bytes)``, each group in one call."""
-    plain: list[Prepared] = []
-    groups: dict[int, tuple[list[tuple[bytes, str]], list[bytes]]] = {}
-    for key, kind, data in objects:
-        if len(data) < 24:
-            plain.append(Prepared(key, kind, PLAIN, data))
-            continue
-        heads, values = groups.setdefault(ZSTD if kind in CONTENT_KINDS else CURRENT_CODEC, ([], []))
-        heads.append((key, kind))
-        values.append(data)
-    for codec, (heads, values) in groups.items():
-        plain += [
-            Prepared(key, kind, used, payload)
-            for (key, kind), (used, payload) in zip(heads, compress_many(values, codec), strict=True)
-        ]
-    return plain
+    groups: dict[int, list[tuple[bytes, str, bytes]]] = {}
+    for one in objects:
+        codec = PLAIN if len(one[2]) < _SMALL else ZSTD if one[1] in CONTENT_KINDS else CURRENT_CODEC
+        group = groups.get(codec)
+        if group is None:
+            group = groups[codec] = []
+        group.append(one)
+    done: list[Prepared] = []
+    for codec, group in groups.items():
+        keys, names, values = zip(*group, strict=True)
+        done += zip(keys, names, *compress_many(values, codec), strict=True)
+    return done
 
 
 class Batch:

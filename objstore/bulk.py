@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from objstore.store import Store
 
-#: Objects compressed in one call.
-_GROUP = 2048
-#: A transaction holds at most about this many objects or bytes (compressed).
-_TRANSACTION_OBJECTS = 32 * 1024
-_TRANSACTION_BYTES = 16 * 1024 * 1024
+#: Objects, or bytes of them, compressed in one call: long enough that the two threads seldom wait for each other.
+_GROUP_OBJECTS = 4096
+_GROUP_BYTES = 4 * 1024 * 1024
+#: A transaction holds at most about this many objects or bytes (compressed). Each rewrites nearly all of ``ids``, so
+#: that larger ones are cheaper.
+_TRANSACTION_OBJECTS = 64 * 1024
+_TRANSACTION_BYTES = 32 * 1024 * 1024
 
 
 class BulkWriter:
@@ -32,6 +34,7 @@ class BulkWriter:
         self._store = store
         self._hash = hasher(store.algorithm)
         self._group: list[tuple[bytes, str, bytes]] = []
+        self._group_bytes = 0
         self._waiting: deque[Future[list[Prepared]]] = deque()
         self._ready: list[Prepared] = []
         self._ready_bytes = 0
@@ -42,20 +45,21 @@ class BulkWriter:
         """Add an object of ``kind`` with these canonical bytes (the caller vouches for both); its id in hex."""
         key = self._hash(data)
         self._group.append((key, kind, data))
-        if len(self._group) >= _GROUP:
+        self._group_bytes += len(data)
+        if len(self._group) >= _GROUP_OBJECTS or self._group_bytes >= _GROUP_BYTES:
             self._compress_group()
         return key.hex()
 
     def _compress_group(self) -> None:
         self._waiting.append(self._pool.submit(prepare, self._group))
-        self._group = []
+        self._group, self._group_bytes = [], 0
         while self._waiting and (len(self._waiting) > 2 or self._waiting[0].done()):
             self._collect(self._waiting.popleft())
 
     def _collect(self, future: Future[list[Prepared]]) -> None:
         done = future.result()
         self._ready += done
-        self._ready_bytes += sum(len(one.payload) for one in done)
+        self._ready_bytes += sum(len(one[3]) for one in done)
         if len(self._ready) >= _TRANSACTION_OBJECTS or self._ready_bytes >= _TRANSACTION_BYTES:
             self._commit()
 

@@ -14,6 +14,7 @@ from objstore.errors import StorageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 PLAIN = 0
@@ -28,14 +29,12 @@ _LEVEL = 1
 _USUAL_SIZE = 4096
 #: Frames are stored without zstd's four magic bytes: the codec byte says what they are.
 _MAGICLESS = 1
-#: Values are at most 1 MiB before compression (canonical JSON's own limit).
-_MAX_VALUE = 1 << 20
 _FOLDER = os.path.join(os.path.dirname(__file__), "dictionaries")
 
 _zstd: Any = None
 _dictionaries: dict[int, Any] = {}
 _compressors: dict[int, Any] = {}
-_decompressors: dict[int, Any] = {}
+_unpackers: dict[int, Callable[[bytes], bytes]] = {}
 
 
 def _library() -> Any:
@@ -104,20 +103,20 @@ def _parameters(**sizes: int) -> Any:
     )
 
 
-def _decompressor(codec: int) -> Any:
-    found = _decompressors.get(codec)
+def _unpacker(codec: int) -> Callable[[bytes], bytes]:
+    found = _unpackers.get(codec)
     if found is None:
         zstd = _library()
         if codec == ZSTD:
-            found = zstd.ZstdDecompressor(format=_MAGICLESS)
+            found = zstd.ZstdDecompressor(format=_MAGICLESS).decompress
         elif codec > _WITH_DICTIONARY:
             dictionary = _dictionary(codec - _WITH_DICTIONARY)
-            found = zstd.ZstdDecompressor(dict_data=dictionary, format=_MAGICLESS)
+            found = zstd.ZstdDecompressor(dict_data=dictionary, format=_MAGICLESS).decompress
         else:
             raise StorageError(
                 f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade"
             )
-        _decompressors[codec] = found
+        _unpackers[codec] = found
     return found
 
 
@@ -129,24 +128,25 @@ def compress(data: bytes, codec: int) -> tuple[int, bytes]:
     return (codec, packed) if len(packed) < len(data) else (PLAIN, data)
 
 
-def compress_many(values: list[bytes], codec: int) -> list[tuple[int, bytes]]:
-    """``compress`` of each, in one call that leaves the interpreter lock free while it works."""
-    if not values:
-        return []
-    packed = _compressor(codec).multi_compress_to_buffer(values, threads=1)
-    return [(codec, bytes(p)) if len(p) < len(v) else (PLAIN, v) for p, v in zip(packed, values, strict=True)]
+def compress_many(values: Sequence[bytes], codec: int) -> tuple[list[int], list[bytes]]:
+    """``compress`` of each, as codecs and payloads, in one call that leaves the interpreter lock free meanwhile."""
+    codecs = [codec] * len(values)
+    if codec == PLAIN or not values:
+        return codecs, list(values)
+    frames = _compressor(codec).multi_compress_to_buffer(list(values), threads=1)
+    packed = [frame.tobytes() for frame in frames]
+    for at, value in enumerate(values):
+        if len(packed[at]) >= len(value):
+            codecs[at], packed[at] = PLAIN, value
+    return codecs, packed
 
 
 def decompress(codec: int, payload: bytes) -> bytes:
     """The value that ``compress`` packed; raises ``StorageError`` for bytes that do not unpack."""
     if codec == PLAIN:
-        return bytes(payload)
+        return payload
+    unpack = _unpackers.get(codec) or _unpacker(codec)
     try:
-        data: bytes = _decompressor(codec).decompress(payload, max_output_size=_MAX_VALUE)
-    except StorageError:
-        raise
-    except Exception as error:  # the bindings raise their own ZstdError, which differs between versions
-        if type(error).__name__ != "ZstdError":
-            raise
+        return unpack(payload)
+    except _library().ZstdError as error:
         raise StorageError(f"stored bytes do not unpack: {error}") from None
-    return data

@@ -21,7 +21,8 @@ MAX_SAFE_INTEGER = 2**53 - 1
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
-def _nothing(_obj: Any) -> Iterable[str]:
+def nothing(_obj: Any) -> Iterable[str]:
+    """The ``needs`` and ``names`` of a kind that refers to nothing."""
     return ()
 
 
@@ -37,8 +38,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     struct: type[msgspec.Struct]
-    needs: Callable[[Any], Iterable[str]] = _nothing
-    names: Callable[[Any], Iterable[str]] = _nothing
+    needs: Callable[[Any], Iterable[str]] = nothing
+    names: Callable[[Any], Iterable[str]] = nothing
     check: Callable[[Any], None] | None = None
     previous: Callable[[Any], Iterable[str]] | None = None
     frames: Callable[[Any], Iterable[str]] | None = None
@@ -82,6 +83,23 @@ def known_names() -> list[str]:
 def encode(obj: msgspec.Struct) -> bytes:
     """Canonical bytes of a kind's Struct (fields are declared in canonical order)."""
     return _ENCODER.encode(obj)
+
+
+def decode_all(name: str, values: list[bytes]) -> list[Any] | None:
+    """The Structs of many objects of one kind at once, or None where any of them breaks the kind's rules or is not
+    canonical: then ``decode`` says which. Canonical bytes hold no raw line feed, so they can be joined by it."""
+    kind = lookup(name)
+    joined = b"\n".join(values)
+    try:
+        objects = _decoders[name].decode_lines(joined)
+        if len(objects) != len(values) or _ENCODER.encode_lines(objects) != joined + b"\n":
+            return None
+        if kind.check is not None:
+            for obj in objects:
+                kind.check(obj)
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError, CheckFailed):
+        return None
+    return objects
 
 
 def decode(name: str, data: bytes) -> Any:

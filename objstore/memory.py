@@ -5,7 +5,7 @@ Tests use it as the model that the real one is compared with, and as a fast doub
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from objstore.batch import Batch
@@ -28,6 +28,9 @@ class MemorySnapshot:
 
     def get(self, key: bytes) -> Stored | None:
         return self._objects.get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        return [self._objects.get(key) for key in keys]
 
     def kind(self, key: bytes) -> str | None:
         found = self._objects.get(key)

@@ -11,7 +11,7 @@ from objstore.errors import AmbiguousId, NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import NamedTuple, Protocol
 
     from objstore.refs import ReflogEntry
@@ -31,6 +31,9 @@ class Snapshot(Protocol):
 
     def get(self, key: bytes) -> Stored | None:
         """The object, or None."""
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        """``get`` of each, in the order asked."""
 
     def kind(self, key: bytes) -> str | None:
         """The name of the object's kind, or None; cheaper than ``get``."""

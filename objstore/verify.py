@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -22,14 +23,16 @@ from objstore.errors import CheckFailed, NotFound, ObjstoreError, StorageError
 from objstore.kind_modules import declarations, declare
 from objstore.objects import check_stored
 from objstore.refs import check_name
-from objstore.values import HEADER, is_sound
+from objstore.values import CHECKED, CHECKSUM, CODEC, HEADER, KIND, is_sound
 from objstore.workers import Serve, run_tasks
 
 #: Objects from which on worker processes pay for their start.
 _PARALLEL_FROM = 40_000
-_SLICES_PER_PROCESS = 2
+_SLICES_PER_PROCESS = 4
 #: Objects in one slice, at most about twice as many.
-_SLICE_OBJECTS = 100_000
+_SLICE_OBJECTS = 32_000
+#: Objects that are checked together.
+_GROUP = 1024
 #: Problems of one slice that are listed; more are only counted.
 _LISTED = 1000
 
@@ -99,48 +102,102 @@ def verify(
 def check_slice(database: Database, first: int, stop: int) -> tuple[int, list[Problem]]:
     """Check the objects with arrival numbers ``first`` up to but not ``stop``: how many, and what is wrong."""
     problems: list[Problem] = []
-    count = 0
+    entries: list[bytes] = []
+    needed: dict[str, bytes] = {}
     with database.snapshot() as view:
-        make_key = hasher(database.meta_text("hash"))
-        names = view.kind_names()
-        for arrival, value in view.arrivals(first, stop):
-            count += 1
-            try:
-                _check_object(view, arrival, value, names, make_key)
-            except ObjstoreError as error:
-                if len(problems) < _LISTED:
-                    rule = error.rule if isinstance(error, _Damage) else "kind"
-                    where = value[:32].hex() if len(value) >= 32 else f"arrival {arrival}"
-                    problems.append(Problem(where, rule, error.message))
-    return count, problems
+        check = _ValueCheck(view.kind_names(), hasher(database.meta_text("hash")))
+        values = view.values(first, stop)
+        while group := list(islice(values, _GROUP)):
+            entries += [entry for entry, _ in group]
+            if not check.all_sound([value for _, value in group], needed):
+                for entry, value in group:
+                    problem = check.one(entry, value, needed)
+                    if problem is not None:
+                        problems.append(problem)
+        count = len(entries)
+        for entry in view.not_indexed(entries):
+            arrival = int.from_bytes(entry[-5:], "big")
+            problems.append(Problem(f"arrival {arrival}", "index", f"ids does not lead to arrival {arrival}"))
+        for text in sorted(needed):
+            if bytes.fromhex(text) not in view:
+                problems.append(Problem(needed[text].hex(), "reference", f"needs {text}, which is not here"))
+    return count, problems[:_LISTED]
+
+
+class _ValueCheck:
+    """The check of stored values: of many at once, which says only whether all are sound, and of one, which says what
+    is wrong. ``names`` are those of kinds by number."""
+
+    def __init__(self, names: list[str], make_key: Callable[[bytes], bytes]) -> None:
+        self._names = names
+        self._make_key = make_key
+
+    def all_sound(self, values: list[bytes], needed: dict[str, bytes]) -> bool:
+        """Whether nothing is wrong with any of ``values``; what they need goes into ``needed``."""
+        make_key = self._make_key
+        by_kind: dict[int, list[bytes]] = {}
+        keys: dict[int, list[bytes]] = {}
+        try:
+            for value in values:
+                if crc32(value[CHECKED:]) != int.from_bytes(value[CHECKSUM:CHECKED], "big"):
+                    return False
+                data = decompress(value[CODEC], value[HEADER:])
+                key = value[:CHECKSUM]
+                if make_key(data) != key:
+                    return False
+                number = value[KIND]
+                if number not in by_kind:
+                    by_kind[number], keys[number] = [], []
+                by_kind[number].append(data)
+                keys[number].append(key)
+            for number, datas in by_kind.items():
+                name = self._names[number]
+                objects = kinds.decode_all(name, datas)
+                if objects is None:
+                    return False
+                needs = kinds.lookup(name).needs
+                if needs is not kinds.nothing:
+                    for key, obj in zip(keys[number], objects, strict=True):
+                        for text in needs(obj):
+                            needed[text] = key
+        except (ObjstoreError, IndexError):
+            return False
+        return True
+
+    def one(self, entry: bytes, value: bytes, needed: dict[str, bytes]) -> Problem | None:
+        """What is wrong with one value, or None."""
+        whole = len(value) >= CHECKSUM
+        where = value[:CHECKSUM].hex() if whole else f"arrival {int.from_bytes(entry[-5:], 'big')}"
+        try:
+            for text in self._needs(value):
+                needed[text] = value[:CHECKSUM]
+        except _Damage as error:
+            return Problem(where, error.rule, error.message)
+        except ObjstoreError as error:
+            return Problem(where, "kind", error.message)
+        return None
+
+    def _needs(self, value: bytes) -> Iterable[str]:
+        if len(value) < HEADER:
+            raise _Damage("value", "the stored value is cut short")
+        if not is_sound(value):
+            raise _Damage("checksum", "the stored bytes do not match their checksum")
+        try:
+            data = decompress(value[CODEC], value[HEADER:])
+        except StorageError as error:
+            raise _Damage("unpack", error.message) from None
+        if self._make_key(data) != value[:CHECKSUM]:
+            raise _Damage("key", "the bytes do not hash to the key")
+        if value[KIND] >= len(self._names):
+            raise _Damage("kind-number", f"kind number {value[KIND]} is unknown to this store")
+        name = self._names[value[KIND]]
+        return kinds.lookup(name).needs(check_stored(name, data))
 
 
 class _Damage(CheckFailed):
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
         self.rule = rule
-
-
-def _check_object(view: LmdbSnapshot, arrival: int, value: bytes, names: list[str], make_key: Any) -> None:
-    if len(value) < HEADER:
-        raise _Damage("value", f"arrival {arrival}: the stored value is cut short")
-    key, number, codec, payload = value[:32], value[32], value[33], value[HEADER:]
-    if not is_sound(value):
-        raise _Damage("checksum", "the stored bytes do not match their checksum")
-    try:
-        data = decompress(codec, payload)
-    except StorageError as error:
-        raise _Damage("unpack", error.message) from None
-    if make_key(data) != key:
-        raise _Damage("key", "the bytes do not hash to the key")
-    if number >= len(names):
-        raise _Damage("kind-number", f"kind number {number} is unknown to this store")
-    if not view.is_indexed(key, arrival):
-        raise _Damage("index", f"ids does not lead to arrival {arrival}")
-    obj = check_stored(names[number], data)
-    for needed in kinds.lookup(names[number]).needs(obj):
-        if bytes.fromhex(needed) not in view:
-            raise _Damage("reference", f"needs {needed}, which is not here")
 
 
 def _slices(first: int, stop: int, processes: int) -> list[tuple[int, int]]:

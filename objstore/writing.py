@@ -12,9 +12,13 @@ import lmdb
 from objstore.batch import Batch, Prepared
 from objstore.database import ENTRY_KEY, INDEX, LOCAL_REF, Database, LmdbSnapshot, kind_names, number_key
 from objstore.errors import NotFound, RefMoved, StorageError, UsageError
+from objstore.filling import filling_order
 from objstore.lock import writer_lock
 from objstore.refs import ANY, derived_resolver, is_local
-from objstore.values import pack
+from objstore.values import HEADER, pack
+
+#: Objects from which on a transaction leaves many pages behind.
+_LARGE = 4096
 
 
 def commit(database: Database, batch: Batch, *, who: str, now: Callable[[], str]) -> int:
@@ -35,9 +39,19 @@ def commit(database: Database, batch: Batch, *, who: str, now: Callable[[], str]
                             txn.delete(key, db=db)
                         else:
                             txn.put(key, value, db=db)
+            if len(objects) >= _LARGE:
+                _turn(database)
             return added
         except lmdb.MapFullError:
             _grow(database)
+
+
+def _turn(database: Database) -> None:
+    """An all but empty transaction after a large one. LMDB reuses the pages that a transaction left behind from the
+    next but one on; so the next large one finds them, and the file stays smaller by a copy of the index."""
+    with write_transaction(database) as txn:
+        txn.put(b"turn", b"", db=database.meta)
+        txn.delete(b"turn", db=database.meta)
 
 
 @contextmanager
@@ -67,7 +81,7 @@ def _grow(database: Database) -> None:
 
 
 def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
-    """Write the objects that are not there yet, in the order given."""
+    """Write the objects that are not there yet, in an order that fills pages well; how many there were."""
     if not objects:
         return 0
     kinds = kind_names(txn, database)
@@ -79,43 +93,41 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
     if len(kinds) > 255:
         raise StorageError("more than 255 kinds of object in one store")
     first = arrival = int.from_bytes(txn.get(b"next", db=database.meta), "big")
-    ids = txn.cursor(db=database.ids)
-    find, value_of, get, objects_db = ids.set_range_dup, ids.value, txn.get, database.objects
-    seen: set[bytes] = set()
-    fresh: list[Prepared] = []
-    for one in objects:
-        key = one[0]
-        if key in seen:
-            continue
-        seen.add(key)
-        start = key[:ENTRY_KEY]
-        known = False
-        if find(INDEX, start):
-            entry = value_of()
-            while entry[:ENTRY_KEY] == start:
-                stored = get(b"\0\0\0" + entry[ENTRY_KEY:], db=objects_db)
-                if stored is not None and stored[:32] == key:
-                    known = True
-                    break
-                if not ids.next_dup():
-                    break
-                entry = value_of()
-        if not known:
-            fresh.append(one)
-    if not fresh:
-        return 0
     rows: list[tuple[bytes, bytes]] = []
-    entries: list[tuple[bytes, bytes]] = []
-    for key, kind, codec, payload in fresh:
+    entries: list[bytes] = []
+    fresh = _absent(txn, database, objects)
+    for index in filling_order([HEADER + len(one[3]) for one in fresh]):
+        key, kind, codec, payload = fresh[index]
         rows.append((number_key(arrival), pack(key, numbers[kind], codec, payload)))
-        entries.append((INDEX, key[:ENTRY_KEY] + arrival.to_bytes(5, "big")))
+        entries.append(key[:ENTRY_KEY] + arrival.to_bytes(5, "big"))
         arrival += 1
-    txn.cursor(db=database.objects).putmulti(rows, append=True)
-    entries.sort()
-    ids.putmulti(entries)
-    txn.put(b"next", number_key(arrival), db=database.meta)
-    txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
+    if rows:
+        txn.cursor(db=database.objects).putmulti(rows, append=True)
+        entries.sort()
+        txn.cursor(db=database.ids).putmulti([(INDEX, entry) for entry in entries])
+        txn.put(b"next", number_key(arrival), db=database.meta)
+        txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
     return arrival - first
+
+
+def _absent(txn: Any, database: Database, objects: Sequence[Prepared]) -> list[Prepared]:
+    """Those of ``objects`` that are not stored yet, each once."""
+    unique = {one[0]: one for one in objects}
+    ids = txn.cursor(db=database.ids)
+    find, entry_here, get, objects_db = ids.set_range_dup, ids.value, txn.get, database.objects
+    for key in sorted(unique):  # neighbours in the tree are then looked up one after the other
+        start = key[:ENTRY_KEY]
+        found = find(INDEX, start)
+        while found:
+            entry = entry_here()
+            if not entry.startswith(start):
+                break
+            stored = get(b"\0\0\0" + entry[ENTRY_KEY:], db=objects_db)
+            if stored is not None and stored.startswith(key):
+                del unique[key]
+                break
+            found = ids.next_dup()
+    return list(unique.values())
 
 
 def _move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callable[[], str]) -> None:

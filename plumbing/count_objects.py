@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from objstore.compression import decompress
 from objstore.errors import StorageError
+from objstore.values import CODEC, HEADER, KIND
 from plumbing.options import JSON, Option, parse
 from plumbing.output import Progress, Writer
 from plumbing.stores import open_database
@@ -22,9 +23,6 @@ OPTIONS = (
     JSON,
 )
 EXAMPLES = ("objstore count-objects", "objstore count-objects -v")
-
-#: Where the parts of a stored value stand: kind number, codec, and what is compressed.
-_KIND, _CODEC, _PAYLOAD = 32, 33, 38
 
 
 def main(argv: Sequence[str], context: Context) -> int:
@@ -74,8 +72,8 @@ def _by_kind(view: LmdbSnapshot, progress: Progress) -> dict[str, list[int]]:
     rows = [[0, 0, 0] for _ in names]
     for arrival, value in view.arrivals(1, view.next_arrival()):
         try:
-            row = rows[value[_KIND]]
-            row[1] += len(decompress(value[_CODEC], value[_PAYLOAD:]))
+            row = rows[value[KIND]]
+            row[1] += len(decompress(value[CODEC], value[HEADER:]))
         except (IndexError, StorageError):
             raise StorageError(f"object {arrival} is damaged", hint="run: objstore verify") from None
         row[0] += 1

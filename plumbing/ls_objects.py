@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from objstore.values import KIND
 from plumbing.options import JSON, NUL, Option, parse
 from plumbing.output import Writer
 from plumbing.stores import open_database
@@ -49,6 +50,6 @@ def main(argv: Sequence[str], context: Context) -> int:
             return 0
         numbers = {number for number, kind in enumerate(view.kind_names()) if kind in wanted}
         for _, value in view.arrivals(1, view.next_arrival()):
-            if not wanted or value[32] in numbers:
+            if not wanted or value[KIND] in numbers:
                 out.line(value[:32].hex())
     return 0

@@ -8,12 +8,22 @@ from pathlib import Path
 from objstore.errors import NotFound, UsageError
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, encode, human_size, say, table, terminal_width
+from plumbing.output import (
+    Progress,
+    Writer,
+    counted,
+    encode,
+    human_size,
+    printable,
+    say,
+    table,
+    terminal_width,
+)
 from plumbing.stores import open_store
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import make_plan
-from porcelain.importing.run import PlaceResult, Result, run_import, total_bytes
+from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes
 from porcelain.importing.work import PROVIDERS, Settings
 
 SUMMARY = "read agents' conversations into the store"
@@ -28,7 +38,7 @@ OPTIONS = (
         choices=tuple(PROVIDERS),
         many=True,
     ),
-    Option("--strict", help="exit with 1 when anything was damaged or could not be read"),
+    Option("--strict", help="exit with 1 when anything was damaged or rewritten"),
     Option("--processes", "processes", "N", "worker processes (default: by the work there is)", "integer"),
     JSON,
 )
@@ -39,66 +49,84 @@ EXAMPLES = (
 )
 ARGUMENTS = (0, None)
 
-_TITLES = {"claude": "Claude Code", "pi": "Pi"}
+_WAITING = "waiting for another import into this store"
+_TITLES = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "factory": "Factory Droid",
+    "oh-my-pi": "oh-my-pi",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+}
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """Import; 0, or 1 under ``--strict`` when something was set aside."""
-    _make_store(context)
-    with open_store(context, write=True) as store:
-        providers = list(dict.fromkeys(arguments.providers)) or list(PROVIDERS)
-        with store.snapshot() as view:
-            keep = keeps_content(view)
-            host = (view.local(b"config/host.label") or b"").decode() or _host_name()
-            plan = make_plan(
-                view,
-                store.store_id,
-                arguments.args,
-                providers,
-                keep=keep,
-                env=context.env,
-                home=_home(context),
-            )
-        settings = Settings(
-            path=store.database.path,  # type: ignore[union-attr]
-            algorithm=store.algorithm,
-            keep=keep,
-            key=hash_key(store),
-        )
-        with Progress(context, "import", total=total_bytes(plan), size=True) as progress:
-            result = run_import(
-                store, plan, settings, host=host, processes=arguments.processes or 0, advance=progress.advance
-            )
+    """Import; 5 when something could not be read, 1 under ``--strict`` when something was set aside."""
+    for text in arguments.args:
+        try:
+            os.stat(text)
+        except (FileNotFoundError, NotADirectoryError):
+            raise NotFound(f"{text}: no such file or folder") from None
+    home = context.env.get("HOME") or context.env.get("USERPROFILE")
+    if home is None and not arguments.args:
+        raise UsageError("neither HOME nor USERPROFILE is set", hint="name the folders to import")
+    path = _make_folder(context)
+    with import_lock(path, context.lock_timeout, lambda: say(context, _WAITING)):
+        if not os.path.exists(os.path.join(path, "data.mdb")):
+            Store.init(path).close()
+            say(context, f"made a store in {path}")
+        with open_store(context, write=True) as store:
+            result, keep = _import(store, arguments, context, home)
+    for place in result.places:
+        unread = (one.path for one in place.place.left_out if one.reason == "unreadable")
+        result.problems += [(path, "cannot be read") for path in unread]
     with Writer(context.stdout) as out:
         if arguments.json:
             out.json(_document(result, keep))
         else:
             _print(out, result, context, keep)
     for path, reason in result.problems:
-        context.stderr.write(encode(f"objstore: {path}: {reason}\n"))
-    damaged = sum(place.damaged + place.conflicts for place in result.places)
-    if result.problems and not result.records and not any(p.place.conversations for p in result.places):
+        context.stderr.write(encode(printable(f"objstore: {path}: {reason}")) + b"\n")
+    if result.problems:
         return 5
-    return 1 if arguments.strict and (damaged or result.problems) else 0
+    return 1 if arguments.strict and any(place.damaged or place.conflicts for place in result.places) else 0
 
 
-def _make_store(context: Context) -> None:
-    """The first import makes the store that it needs, unless a place was named that looks mistyped."""
+def _import(store: Store, arguments: Arguments, context: Context, home: str | None) -> tuple[Result, bool]:
+    """What the import did, and whether content was kept."""
+    with store.snapshot() as view:
+        keep = keeps_content(view)
+        host = (view.local(b"config/host.label") or b"").decode() or _host_name()
+        plan = make_plan(
+            view,
+            store.store_id,
+            arguments.args,
+            list(dict.fromkeys(arguments.providers)) or list(PROVIDERS),
+            keep=keep,
+            env=context.env,
+            home=Path(home) if home is not None else None,
+        )
+    settings = Settings(
+        path=store.database.path,  # type: ignore[union-attr]
+        algorithm=store.algorithm,
+        keep=keep,
+        key=hash_key(store),
+    )
+    with Progress(context, "import", total=total_bytes(plan), size=True) as progress:
+        result = run_import(
+            store, plan, settings, host=host, processes=arguments.processes or 0, advance=progress.advance
+        )
+    return result, keep
+
+
+def _make_folder(context: Context) -> str:
+    """The folder of the store; the first import makes the one it needs, unless the place named looks mistyped."""
     path = context.store_path()
-    if os.path.exists(os.path.join(path, "data.mdb")):
-        return
     parent = os.path.dirname(path)
     if context.store is not None and not os.path.isdir(parent):
         raise NotFound(f"{parent}: no such folder", hint="make the store first: objstore init DIR")
-    Store.init(path).close()
-    say(context, f"made a store in {path}")
-
-
-def _home(context: Context) -> Path:
-    home = context.env.get("HOME") or context.env.get("USERPROFILE")
-    if home is None:
-        raise UsageError("neither HOME nor USERPROFILE is set", hint="name the folders to import")
-    return Path(home)
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
 
 
 def _host_name() -> str:
@@ -121,7 +149,7 @@ def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
     else:
         out.line("no conversations found")
         for place in result.places:
-            out.line(f"  looked for {_TITLES[place.place.provider]} in {place.place.root}")
+            out.line(f"  looked for {_TITLES[place.place.provider]} in {printable(place.place.root)}")
     for place in found:
         for line in _remarks(place):
             out.line(line)
@@ -157,7 +185,11 @@ def _remarks(result: PlaceResult) -> list[str]:
             "rewritten by the agent: what it held before is kept beside what it holds now",
         ),
         (result.gone, "file", "gone from the disk: what was imported stays"),
-        (len(place.left_out), "file", "without any conversation, left out"),
+        (
+            sum(one.reason != "unreadable" for one in place.left_out),
+            "file",
+            "without any conversation, left out",
+        ),
     )
     return [
         f"{_TITLES[place.provider]}: {counted(count, noun)} {what}" for count, noun, what in said if count

@@ -6,18 +6,19 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from msgspec import Struct, field
 
-from objstore.errors import NotFound, UsageError
+from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.store import flow_ref, landed_ref
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.work import ASSEMBLED, Task, provider_module
-from porcelain.providers.cursor import Cursor, gone_sources, is_same_file, unchanged_files
-from porcelain.providers.reader import Conversation, LeftOut
+from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
+from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
 from porcelain.providers.redaction import RULES
 
 #: Between a native id and what tells apart two conversations that carry the same one.
@@ -32,6 +33,7 @@ class Place(Struct):
     conversations: int = 0
     files: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
+    containers: list[Container] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     gone: list[Cursor] = field(default_factory=list)
     changed_files: int = 0
@@ -68,41 +70,34 @@ def make_plan(
     *,
     keep: bool,
     env: Mapping[str, str],
-    home: Path,
+    home: Path | None,
 ) -> Plan:
-    """Look at the agents' own folders, or at ``paths``, and say what is to do.
+    """Look at the agents' own folders (below ``home``), or at ``paths``, which exist, and say what is to do.
 
-    ``providers`` limits the agents. Nothing is read of files that have not changed. Raises ``NotFound`` for a path that
-    is not there, ``UsageError`` for one that is no agent's.
+    ``providers`` limits the agents. Nothing is read of files that have not changed. Raises ``UsageError`` for a path
+    that is no agent's. ``home`` may be None where there are paths.
     """
     plan = Plan(cursors={name: load_cursors(view, name) for name in providers})
     claimed: dict[tuple[str, str], str] = {}
+    planned: set[str] = set()
     number = 0
     for provider, root, found in _search(plan, paths, providers, env, home):
         place = Place(provider=provider, root=str(root), exists=root.exists())
         plan.places.append(place)
         cursors = plan.cursors[provider]
-        named: list[Conversation] = []
-        seen_paths: set[str] = set()
-        for one in found:
-            if isinstance(one, LeftOut):
-                place.left_out.append(one)
-                seen_paths.add(one.path)
-            else:
-                named.append(one)
-        for conversation in _names(named, cursors, claimed):
+        wanted, seen_paths = _sorted_out(found, place, planned)
+        for conversation in _names(wanted, cursors, claimed):
             place.conversations += 1
             place.files += len(conversation.sources)
-            seen_paths.update(source.path for source in conversation.sources)
             task = _task(view, store, number, conversation, cursors)
             changed = sum(
-                _is_changed(source.path, cursors.get(source.path), keep) for source in conversation.sources
+                _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
             )
             if changed or _behind(task):
                 place.changed_files += changed
                 place.tasks.append(task)
                 number += 1
-        if root.is_dir():
+        if root.exists():
             inside = str(root).rstrip(os.sep) + os.sep
             mine = [c for c in cursors.values() if c.path.startswith(inside) and c.path not in seen_paths]
             gone = set(gone_sources(mine))
@@ -111,25 +106,21 @@ def make_plan(
 
 
 def _search(
-    plan: Plan, paths: Sequence[str], providers: Sequence[str], env: Mapping[str, str], home: Path
-) -> Iterator[tuple[str, Path, Iterable[Conversation | LeftOut]]]:
+    plan: Plan, paths: Sequence[str], providers: Sequence[str], env: Mapping[str, str], home: Path | None
+) -> Iterator[tuple[str, Path, Iterable[Conversation | LeftOut | Container]]]:
     if not paths:
+        assert home is not None
         for name in providers:
-            module = provider_module(name)
-            seen = unchanged_files(plan.cursors[name])
             for root in find_roots(name, env, home):
-                yield name, root, module.discover(root, seen) if root.is_dir() else ()
+                yield name, root, _discover(name, root, plan.cursors[name]) if root.exists() else ()
         return
     for text in paths:
         path = Path(text).absolute()
-        if not path.exists():
-            raise NotFound(f"{text}: no such file or folder")
         matched = False
         for name in providers:
             module = provider_module(name)
-            seen = unchanged_files(plan.cursors[name])
-            if path.is_dir():
-                found = list(module.discover(path, seen))
+            if path.is_dir() or _is_container(module, path):
+                found = list(_discover(name, path, plan.cursors[name]))
                 if any(isinstance(one, Conversation) for one in found):
                     matched = True
                     yield name, path, found
@@ -139,9 +130,69 @@ def _search(
                 break
         if not matched:
             raise UsageError(
-                f"{text}: holds no conversation of {' or '.join(providers)}",
+                f"{text}: holds no conversation of {', '.join(providers)}",
                 hint="give an agent's own folder, such as ~/.claude, or one of its files",
             )
+
+
+def _discover(
+    provider: str, root: Path, cursors: Mapping[str, Cursor]
+) -> Iterable[Conversation | LeftOut | Container]:
+    """What is in ``root``. A provider whose sources are not files looks at the cursors themselves."""
+    module = provider_module(provider)
+    discover_known = getattr(module, "discover_known", None)
+    if discover_known is not None:
+        return cast(Iterable[Conversation | LeftOut | Container], discover_known(root, cursors))
+    return module.discover(root, unchanged_files(cursors))
+
+
+def _is_container(module: Provider, path: Path) -> bool:
+    """Whether ``path`` is a file in which the provider keeps many conversations."""
+    is_container = getattr(module, "is_container", None)
+    return is_container is not None and bool(is_container(path))
+
+
+def _sorted_out(
+    found: Iterable[Conversation | LeftOut | Container], place: Place, planned: set[str]
+) -> tuple[list[Conversation], set[str]]:
+    """The conversations to look at, and all paths that were found. Of places that overlap the first has what they
+    share: ``planned`` has the paths of those before."""
+    wanted: list[Conversation] = []
+    paths: set[str] = set()
+    for one in found:
+        if isinstance(one, Container):
+            place.containers.append(one)
+            paths.add(one.path)
+            continue
+        if isinstance(one, LeftOut):
+            place.left_out.append(one)
+            paths.add(one.path)
+            continue
+        readable = _under_text_names(one, place)
+        own = {source.path for source in readable.sources}
+        if own and own.isdisjoint(planned):
+            wanted.append(readable)
+        planned |= own
+        paths |= own
+    return wanted, paths
+
+
+def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
+    """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
+    bad = [one for one in conversation.sources if not _is_text(one.path)]
+    if not bad:
+        return conversation
+    place.left_out += [LeftOut(path=one.path, reason="unreadable") for one in bad]
+    good = tuple(one for one in conversation.sources if one not in bad)
+    return msgspec.structs.replace(conversation, sources=good)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _names(
@@ -156,7 +207,7 @@ def _names(
             claimed[one.provider, known] = one.sources[0].path
             named[index] = _renamed(one, known)
     for cursor in cursors.values():
-        if cursor.conversation and cursor.state != "gone" and os.path.lexists(cursor.path):
+        if cursor.conversation and cursor.state != "gone" and _is_there(cursor.path):
             claimed.setdefault((cursor.provider, cursor.conversation), cursor.path)
     for index, one in enumerate(found):
         if named[index] is not None:
@@ -169,6 +220,11 @@ def _names(
         claimed[one.provider, name] = first
         named[index] = _renamed(one, name)
     return [one for one in named if one is not None]
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is a file, or one that holds what goes on below its path."""
+    return os.path.lexists(path) or os.path.isfile(os.path.dirname(path))
 
 
 def _renamed(conversation: Conversation, name: str) -> Conversation:
@@ -189,7 +245,11 @@ def _task(
     return Task(
         number=number,
         conversation=conversation,
-        cursors={s.path: cursors[s.path] for s in conversation.sources if s.path in cursors},
+        cursors={
+            s.path: _reopened(cursors[s.path])
+            for s in conversation.sources
+            if s.path in cursors and cursors[s.path].state != "left-out"
+        },
         landed=landed.hex() if landed is not None else None,
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,
@@ -198,17 +258,27 @@ def _task(
     )
 
 
+def _reopened(cursor: Cursor) -> Cursor:
+    """The cursor, ready to be looked at anew where its file was gone and is there again."""
+    if cursor.state != "gone":
+        return cursor
+    state: State = "conflict" if cursor.observation else "active"
+    return msgspec.structs.replace(cursor, state=state, mtime_ns=0)
+
+
 def _behind(task: Task) -> bool:
     """Whether an earlier import landed something and died before it was assembled."""
     return task.conversation.provider in ASSEMBLED and task.assembled < task.through_seq
 
 
-def _is_changed(path: str, cursor: Cursor | None, keep: bool) -> bool:
-    if cursor is None or cursor.rules != RULES or (keep and not cursor.content):
+def _is_changed(source: Source, cursor: Cursor | None, keep: bool) -> bool:
+    if cursor is None or cursor.state == "gone" or cursor.rules != RULES or (keep and not cursor.content):
         return True
     if cursor.parser != provider_module(cursor.provider).PARSER:
         return True
+    if source.stamp:
+        return source.stamp != cursor.stamp
     try:
-        return not is_same_file(cursor, os.stat(path))
+        return not is_same_file(cursor, os.stat(source.path))
     except OSError:
         return True

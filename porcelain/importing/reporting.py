@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import PurePath
 
+from porcelain.lineage.facts import Known
+from porcelain.lineage.identity import observation_id
+from porcelain.lineage.importing import source_of
 from porcelain.lineage.reports import ConversationReport, SourceReport, Stated
 from porcelain.lineage.times import time_of_ns
 from porcelain.providers.cursor import Cursor
@@ -27,11 +32,25 @@ def conversation_report(
     )
 
 
-def gone_report(cursor: Cursor, native: str, root: str) -> ConversationReport:
-    """What is known of a file that is no longer there."""
-    return ConversationReport(
-        provider=cursor.provider, native_id=native, root=root, sources=(_source(cursor, rewritten=False),)
-    )
+def gone_report(cursor: Cursor, native: str, root: str, host: str, known: Known) -> ConversationReport:
+    """What is known of a file that is no longer there. ``root`` is the folder that was searched now; it may have been
+    another one, above or below, under which the file was seen."""
+    reports = [
+        ConversationReport(
+            provider=cursor.provider,
+            native_id=native,
+            root=folder,
+            sources=(_source(cursor, rewritten=False),),
+        )
+        for folder in (root, *map(str, PurePath(cursor.path).parents))
+    ]
+    facts = cursor.facts
+    for report in reports:
+        path = report.sources[0].path.removeprefix(report.root.rstrip(os.sep) + os.sep).replace(os.sep, "/")
+        seen = observation_id(source_of(report, host).id, path, facts.first_record, facts.differs)
+        if known.get(seen) is not None:
+            return report
+    return reports[0]
 
 
 def _source(cursor: Cursor, *, rewritten: bool) -> SourceReport:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, cast
 
@@ -16,7 +19,7 @@ import msgspec
 from msgspec import Struct, field
 
 from objstore import kinds
-from objstore.batch import Batch, Prepared
+from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
 from objstore.database import Database
 from objstore.lock import writer_lock
@@ -39,7 +42,7 @@ from porcelain.lineage.importing import facts_of_conversation, import_run, sourc
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.reports import RunReport
 from porcelain.lineage.store import KnownFacts, append_facts, facts_head
-from porcelain.providers.cursor import Cursor, left_out_cursor
+from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
 #: Files from which on worker processes pay for their start, by bytes to read.
 _PARALLEL_BYTES = 8 * 1024 * 1024
@@ -88,12 +91,17 @@ def run_import(
     """Do what ``plan`` says and return what came of it.
 
     ``advance`` is told the bytes of source that each piece covered. ``processes`` 0 chooses by the work there is.
-    Raises ``Conflict`` when another import holds the store longer than the lock time-out.
+    The caller holds ``import_lock`` since before the plan was made.
     """
-    database = store.database
-    assert isinstance(database, Database)
-    with writer_lock(os.path.join(database.path, "import.lock"), database.lock_timeout, database.on_wait):
-        return _Import(store, plan, settings, host, advance).run(processes)
+    return _Import(store, plan, settings, host, advance).run(processes)
+
+
+def import_lock(
+    path: str, timeout: float, on_wait: Callable[[], None] | None = None
+) -> AbstractContextManager[None]:
+    """Held from before planning to the end, so that two imports into the store in the folder ``path`` (which exists)
+    never work from one plan. Raises ``Conflict`` after ``timeout`` seconds."""
+    return writer_lock(os.path.join(path, "import.lock"), timeout, on_wait)
 
 
 class _Import:
@@ -112,6 +120,7 @@ class _Import:
         }
         self._heads: dict[tuple[str, int], str | None] = {}
         self._cursors: dict[int, dict[str, Cursor]] = {}
+        self._reread: dict[int, dict[str, str]] = {}
         self._learned: dict[str, Fact] = {}
         self._facts: list[Fact] = []
         self._runs: dict[str, str] = {}
@@ -152,7 +161,7 @@ class _Import:
         task = self._tasks[piece.number]
         conversation = task.conversation
         batch, result = self._batch, self._result
-        batch.add_prepared([Prepared(*one) for one in piece.objects])
+        batch.add_prepared(piece.objects)
         self._bytes += sum(len(one[3]) for one in piece.objects)
         store_id = self._store.store_id
         if piece.landed is not None:
@@ -167,10 +176,10 @@ class _Import:
         self._content += piece.content
         cursors = self._cursors.setdefault(task.number, dict(task.cursors))
         cursors.update((cursor.path, cursor) for cursor in piece.cursors)
+        reread = self._reread.setdefault(task.number, {})
+        reread.update(piece.reread)
         if piece.landed is not None or piece.cursors:
-            report = conversation_report(
-                conversation, native_id(conversation.native_id), cursors, piece.reread
-            )
+            report = conversation_report(conversation, native_id(conversation.native_id), cursors, reread)
             self._learn(lambda known: facts_of_conversation(report, self._host, known))
             self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
         result.problems += piece.problems
@@ -187,17 +196,17 @@ class _Import:
         place.records += piece.records
         if piece.last:
             before = task.cursors
-            after = self._cursors[task.number]
+            after, reread = self._cursors.pop(task.number), self._reread.pop(task.number)
             if task.landed is None and self._heads.get(("landed", task.number)) is not None:
                 place.new += 1
             elif self._heads.get(("landed", task.number)) is not None:
                 place.grown += 1
             for path, cursor in after.items():
                 old = before.get(path)
-                place.damaged += cursor.facts.damage_count - (old.facts.damage_count if old else 0)
+                known = old.facts.damage_count if old is not None and path not in reread else 0
+                place.damaged += cursor.facts.damage_count - known
                 place.pending += cursor.facts.pending_bytes > 0
-                place.conflicts += cursor.state == "conflict" and (old is None or old.state != "conflict")
-            del self._cursors[task.number]
+            place.conflicts += list(reread.values()).count("rewritten")
 
     def _learn(self, facts: Callable[[KnownFacts], list[Fact]]) -> int:
         with self._store.snapshot() as view:
@@ -216,14 +225,29 @@ class _Import:
                 cursor = left_out_cursor(place.provider, one)
                 if cursor is not None and known.get(one.path) != cursor:
                     save_cursor(self._batch, cursor)
+            # What was found in a container is only known when all of it has been landed.
+            for container in place.containers if not self._result.problems else ():
+                cursor = container_cursor(place.provider, container)
+                if known.get(container.path) != cursor:
+                    save_cursor(self._batch, cursor)
 
     def _note_gone(self) -> None:
         for result in self._result.places:
             for cursor in result.place.gone:
                 gone = msgspec.structs.replace(cursor, state="gone")
                 save_cursor(self._batch, gone)
-                report = gone_report(gone, native_id(cursor.conversation), result.place.root)
-                self._learn(lambda known, report=report: facts_of_conversation(report, self._host, known))  # type: ignore[misc]
+                native = native_id(cursor.conversation)
+
+                def facts(
+                    known: KnownFacts,
+                    gone: Cursor = gone,
+                    native: str = native,
+                    root: str = result.place.root,
+                ) -> list[Fact]:
+                    report = gone_report(gone, native, root, self._host, known)
+                    return facts_of_conversation(report, self._host, known)
+
+                self._learn(facts)
                 result.gone += 1
 
     def _note_runs(self) -> None:
@@ -294,7 +318,8 @@ def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -
         process = context.Process(
             target=work_in_process, args=(task_receiver, piece_sender, settings), daemon=True
         )
-        process.start()
+        with _uninterrupted():
+            process.start()
         task_receiver.close()
         piece_sender.close()
         running[piece_receiver] = (process, task_sender, None)
@@ -320,7 +345,7 @@ def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -
                 process, sender, task = running[receiver]
                 try:
                     piece = piece_from_bytes(receiver.recv_bytes())
-                except EOFError:
+                except (EOFError, OSError):
                     process.join()
                     sender.close()
                     del running[receiver]
@@ -339,3 +364,17 @@ def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -
             sender.close()
             process.terminate()
             process.join()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """What is started within never sees an interrupt from the keyboard: this process does, and ends it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # it would let the signal through again when it is first started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -31,9 +31,16 @@ from porcelain.providers.records import Landing, page_record_ids
 from porcelain.providers.redaction import RULES, redact
 
 #: Provider modules by name, in the order in which they are searched.
-PROVIDERS = {"claude": "porcelain.providers.claude", "pi": "porcelain.providers.pi"}
+PROVIDERS = {
+    "claude": "porcelain.providers.claude",
+    "codex": "porcelain.providers.codex",
+    "factory": "porcelain.providers.factory",
+    "oh-my-pi": "porcelain.providers.omp",
+    "opencode": "porcelain.providers.opencode",
+    "pi": "porcelain.providers.pi",
+}
 #: Providers whose conversations are assembled into rounds.
-ASSEMBLED = frozenset({"claude"})
+ASSEMBLED = frozenset({"claude", "codex", "factory", "oh-my-pi", "opencode", "pi"})
 
 
 def provider_module(name: str) -> Provider:
@@ -116,7 +123,8 @@ class Worker:
         head, number, through = task.landed, task.round, task.through_seq
         fresh: list[Landed] = []
         waiting: Piece | None = None
-        for chunk in land_conversation(conversation, task.cursors, provider, sink, options, through + 1):
+        land = getattr(provider, "land", land_conversation)
+        for chunk in land(conversation, task.cursors, provider, sink, options, through + 1):
             if waiting is not None:
                 yield waiting
             waiting, head, number, through = self._landed_piece(task, chunk, head, number, through)
@@ -221,7 +229,7 @@ def _pages(view: Snapshot, head: str) -> Iterator[Any]:
 
 
 def _prepared(objects: Mapping[bytes, tuple[str, bytes]]) -> list[tuple[bytes, str, int, bytes]]:
-    return [tuple(one) for one in prepare((key, kind, data) for key, (kind, data) in objects.items())]  # type: ignore[misc]
+    return prepare((key, kind, data) for key, (kind, data) in objects.items())
 
 
 def _shown(task: Task) -> str:
@@ -252,7 +260,8 @@ def task_to_bytes(task: Task) -> bytes:
 
 
 def work_in_process(tasks: Any, results: Any, settings: Settings) -> None:
-    """The main loop of a worker process: tasks in, pieces out, until the pipe of tasks is closed."""
+    """The main loop of a worker process: tasks in, pieces out, until the pipe of tasks is closed or nobody takes what
+    is sent."""
     with Database.open(settings.path, read_only=True) as database:
         worker = Worker(database, settings)
         while True:
@@ -260,5 +269,8 @@ def work_in_process(tasks: Any, results: Any, settings: Settings) -> None:
                 task = _TASKS.decode(tasks.recv_bytes())
             except EOFError:
                 return
-            for piece in worker.pieces(task):
-                results.send_bytes(_ENCODER.encode(piece))
+            try:
+                for piece in worker.pieces(task):
+                    results.send_bytes(_ENCODER.encode(piece))
+            except ConnectionError:
+                return

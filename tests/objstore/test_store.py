@@ -114,13 +114,12 @@ def test_abbreviated_ids_odd_even_ambiguous(store: Store) -> None:
 
 def test_keys_that_agree_in_their_first_bytes_are_told_apart(tmp_path: Path) -> None:
     """Such keys cannot be made from real bytes, so a batch is given them ready hashed."""
-    from objstore.batch import Prepared
     from objstore.compression import PLAIN
 
     first, second = bytes(8) + b"a" * 24, bytes(8) + b"b" * 24
     with Store.init(tmp_path / "s") as store:
         batch = store.batch()
-        batch.add_prepared([Prepared(first, "text", PLAIN, b"one"), Prepared(second, "text", PLAIN, b"two")])
+        batch.add_prepared([(first, "text", PLAIN, b"one"), (second, "text", PLAIN, b"two")])
         assert store.commit(batch) == 2
         assert store.commit(batch) == 0
         with store.snapshot() as view:

@@ -9,7 +9,7 @@ from typing import Any
 import lmdb
 import pytest
 
-from objstore.batch import Batch, Prepared, prepare
+from objstore.batch import Batch, prepare
 from objstore.core import ListOf, Text
 from objstore.database import Database
 from objstore.kinds import encode
@@ -125,7 +125,7 @@ def test_a_key_that_is_not_the_hash(path: Path) -> None:
     with Database.open(str(path)) as database:
         batch = Batch()
         [one] = prepare([(b"\7" * 32, "text", encode(Text(text="forged")))])
-        batch.add_prepared([one, Prepared(b"\6" * 32, "text", 1, b"not zstd")])
+        batch.add_prepared([one, (b"\6" * 32, "text", 1, b"not zstd")])
         database.commit(batch, who="t", now=lambda: "t")
     assert sorted(p.rule for p in verified(path).problems) == ["key", "unpack"]
 
