@@ -20,7 +20,14 @@ OPTIONS = (Option("--no-scan", "no_scan", help="do not look at the agents' folde
 EXAMPLES = ("objstore status", "objstore status --json")
 ARGUMENTS = (0, 0)
 
-_TITLES = {"claude": "Claude Code", "pi": "Pi"}
+_TITLES = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "factory": "Factory Droid",
+    "oh-my-pi": "oh-my-pi",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+}
 
 
 def run(arguments: Arguments, context: Context) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import Raw, Struct, UnsetType
 from msgspec.structs import asdict
 
-from objstore.errors import NotFound
+from objstore.errors import NotFound, UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from plumbing.options import JSON, Arguments, Context, Option
@@ -49,6 +49,8 @@ class _Line(Struct):
 
 def run(arguments: Arguments, context: Context) -> int:
     """Print the tree, or with ``--json`` every frame of the fold, one a line."""
+    if arguments.at == 0:
+        raise UsageError("flow show: --at counts rounds from 1", hint="objstore flow show --help")
     with open_store(context) as store, store.snapshot() as view:
         provider, name = find_conversation(view, arguments.args[0])
         head = best_heads(view, "flow").get((provider, name))
@@ -68,9 +70,12 @@ def run(arguments: Arguments, context: Context) -> int:
             landed = best_heads(view, "landed").get((provider, name))
             tree = _Tree(view, fold, landed)
             width = terminal_width(context.stdout, context.env)
+            lines = list(tree.lines(arguments.talk, arguments.depth))
+            if arguments.talk is not None and not lines:
+                raise NotFound(f"{provider}/{name}: has no talk {arguments.talk}")
             for line in tree.header(provider, name):
-                out.line(line)
-            for one in tree.lines(arguments.talk, arguments.depth):
+                out.line(printable(line))
+            for one in lines:
                 text = "  " * one.depth + printable(one.text)
                 out.line(text if width is None else text[: width - 1])
     return 0
@@ -193,6 +198,8 @@ class _Tree:
             return
         yield _Line(depth, self._text(node))
         yield from self._below(node, depth + 1, limit)
+        if limit is not None and depth + 1 >= limit:
+            return
         for stream in self._started.get(node.id, ()):
             child = self._fold.nodes.get(stream)
             if child is not None:

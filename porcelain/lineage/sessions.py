@@ -45,7 +45,8 @@ def run(arguments: Arguments, context: Context) -> int:
             return 0
         cells = [_cells(row) for row in shown]
         header = ("last", "agent", "id", "name", "records", "files", "")
-        for line in table(cells, header, width=terminal_width(context.stdout, context.env), right=(4, 5)):
+        width = terminal_width(context.stdout, context.env)
+        for line in table(cells, header, width=width, right=(4, 5)) if cells else ():
             out.line(line)
     if len(shown) < len(rows):
         say(context, f"{counted(len(rows) - len(shown), 'conversation')} not shown")

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from porcelain.providers.reader import LeftOut, Seen
+from porcelain.providers.reader import Container, LeftOut, Seen
 
 #: Bytes before the cursor that are compared.
 TAIL = 1024 * 1024
@@ -63,9 +63,11 @@ class Cursor(Struct, frozen=True, kw_only=True):
 
     ``offset`` and ``ord`` are those of the next line. With ``open_line`` the last record came from a line whose newline
     had not been written: ``offset`` is the place right behind it and ``ord`` still that line's number. ``tail`` is the
-    keyed hash of the bytes before ``offset``; ``reader`` the state of the reader; ``content`` whether content was kept;
-    ``rules`` and ``parser`` what the bytes were read by. ``observation`` counts how often the file was found rewritten.
-    ``state`` stays ``conflict`` after that until a person clears it.
+    keyed hash of the bytes before ``offset``, ``slot`` that of the bytes that the agent rewrites in place; ``reader``
+    the state of the reader; ``content`` whether content was kept; ``rules`` and ``parser`` what the bytes were read by.
+    ``observation`` counts how often the file was found rewritten.
+    ``state`` stays ``conflict`` after that until a person clears it. ``stamp`` is that of the source when it had been
+    landed to its end.
     """
 
     provider: str
@@ -83,6 +85,8 @@ class Cursor(Struct, frozen=True, kw_only=True):
     ord: int = 1
     open_line: bool = False
     tail: str = ""
+    slot: str = ""
+    stamp: str = ""
     reader: dict[str, str] = field(default_factory=dict)
     content: bool = False
     rules: str = ""
@@ -102,9 +106,10 @@ def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
     )
 
 
-def tail_digest(descriptor: int, offset: int, key: bytes) -> str:
-    """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``; ``key`` is at most 64 bytes."""
-    start = max(0, offset - TAIL)
+def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str:
+    """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``, none of them before ``start``; ``key`` is at most
+    64 bytes."""
+    start = max(start, offset - TAIL)
     keyed = hashlib.blake2b(key=key, digest_size=16)
     while start < offset and (piece := os.pread(descriptor, offset - start, start)):
         keyed.update(piece)
@@ -148,6 +153,13 @@ def left_out_cursor(provider: str, left_out: LeftOut) -> Cursor | None:
         size=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         state="left-out",
+    )
+
+
+def container_cursor(provider: str, container: Container) -> Cursor:
+    """A cursor that keeps discovery from opening a container again that has not changed."""
+    return Cursor(
+        provider=provider, conversation="", path=container.path, stamp=container.stamp, state="left-out"
     )
 
 

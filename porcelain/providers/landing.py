@@ -16,8 +16,11 @@ Rules for an append log:
 - The last line has no newline: it is landed when it parses whole as one object, and what follows it later on the same
   line is a line's rest of its own; when it does not parse it is pending.
 
-A document (sidecar, manifest, script) is one record, and a changed one a new record; one that does not parse is
-pending.
+A document (sidecar, manifest, script) is one record, and a changed one a new record; of one that holds many records
+those are landed that were not there before. One that does not parse is pending.
+
+A compressed log is landed as the bytes that it was made of. Where the agent rewrites the first bytes of a log in place
+(``Source.slot``), these are left out of the comparison, and landed once more when they have changed.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ from porcelain.providers.reader import Conversation, Provider, ReaderState, Sour
 from porcelain.providers.records import Page
 from porcelain.providers.rows import OCTETS, LineReader, RowWriter
 from porcelain.providers.times import EPOCH, later
+from porcelain.providers.unpacking import open_source
 
 #: A chunk ends with the page in which its sources pass this many bytes.
 CHUNK_BYTES = 8 * 1024 * 1024
@@ -71,7 +75,7 @@ class LandedChunk(Struct):
 class LandingOptions(Struct, frozen=True, kw_only=True):
     """How to land: the replacer of secrets and the name of its rules; the key (at most 64 bytes) of hashes over raw
     bytes; and the function that writes a page's ``.sd`` form. ``landed_records`` gives, for a path, the record ids that
-    were landed from it before, in order; it is asked only about a file that was rewritten."""
+    were landed from it before, in order; it is asked only about a file that was rewritten and a document of records."""
 
     redact: Redactor
     rules: str
@@ -149,12 +153,11 @@ class _Landing:
             if not S_ISREG(stat.st_mode):
                 self.chunk.problems.append(Problem(source.path, "not a file"))
                 return
-            with open(source.path, "rb") as file:
-                stat = os.fstat(file.fileno())
+            with open_source(source.path) as (file, stat, size):
                 if source.shape == "document":
                     self._land_document(source, cursor, file, stat)
                 else:
-                    yield from self._land_log(source, cursor, file, stat)
+                    yield from self._land_log(source, cursor, file, stat, size)
         except OSError as error:
             self.chunk.problems.append(Problem(source.path, error.strerror or type(error).__name__))
 
@@ -173,7 +176,7 @@ class _Landing:
         kept = _Progress(observation=cursor.observation, conflict=cursor.state == "conflict")
         reason = self._reason(cursor)
         if size < cursor.offset or cursor.tail != tail_digest(
-            file.fileno(), cursor.offset, self._options.key
+            file.fileno(), cursor.offset, self._options.key, source.slot
         ):
             self.chunk.reread[source.path] = "rewritten"
             kept.observation += 1
@@ -191,9 +194,9 @@ class _Landing:
     # -- append logs -------------------------------------------------------------------------------------------------
 
     def _land_log(
-        self, source: Source, cursor: Cursor | None, file: BinaryIO, stat: os.stat_result
+        self, source: Source, cursor: Cursor | None, file: BinaryIO, stat: os.stat_result, size: int
     ) -> Iterator[LandedChunk]:
-        progress = self._begin(source, cursor, file, stat.st_size)
+        progress = self._begin(source, cursor, file, size)
         reason = self.chunk.reread.get(source.path)
         if reason == "content":
             yield from self._land_content(source, file, progress.offset)
@@ -203,7 +206,9 @@ class _Landing:
         facts.pending_bytes = 0
         writer = self._writer(builder, facts, old)
         reader = self._reader(source, progress.state)
-        lines = jsonlines.read_lines(file, progress.offset, progress.ord, stat.st_size)
+        if cursor is not None and progress.offset and self._slot(source, file) != cursor.slot:
+            self._land_slot(source, file, reader, builder, writer)
+        lines = jsonlines.read_lines(file, progress.offset, progress.ord, size)
         for line, clean in reader.replace_secrets(lines):
             length = len(line.data)
             blank = jsonlines.is_blank(line.data)
@@ -227,6 +232,19 @@ class _Landing:
         self._close_page(builder)
         self.chunk.cursors.append(self._cursor(source, progress, file, stat))
 
+    def _slot(self, source: Source, file: BinaryIO) -> str:
+        """Keyed hash of the bytes that the agent rewrites in place; empty for none."""
+        return tail_digest(file.fileno(), source.slot, self._options.key) if source.slot else ""
+
+    def _land_slot(
+        self, source: Source, file: BinaryIO, reader: LineReader, builder: PageBuilder, writer: RowWriter
+    ) -> None:
+        """Land the line in the slot once more, after it was rewritten in place."""
+        for line, clean in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, source.slot)):
+            builder.add_line(len(line.data) + 1)
+            for placed in reader.read(line.data, clean):
+                writer.write(line.ord, line.offset, placed)
+
     def _land_content(self, source: Source, file: BinaryIO, end: int) -> Iterator[LandedChunk]:
         """Read what was landed before, up to ``end``, for its content alone."""
         reader = self._reader(source, ReaderState())
@@ -243,9 +261,13 @@ class _Landing:
         return LineReader(self._provider, source, state, self._sink, self._options.redact)
 
     def _writer(
-        self, builder: PageBuilder, facts: SourceFacts, old: Iterator[str] | None = None
+        self,
+        builder: PageBuilder,
+        facts: SourceFacts,
+        old: Iterator[str] | None = None,
+        known: frozenset[str] = frozenset(),
     ) -> RowWriter:
-        return RowWriter(builder, facts, self._sink, self._provider.TITLE_ENTRY, old)
+        return RowWriter(builder, facts, self._sink, self._provider.TITLE_ENTRY, old, known)
 
     # -- documents ---------------------------------------------------------------------------------------------------
 
@@ -262,7 +284,7 @@ class _Landing:
         progress.facts.pending_bytes = 0
         clean = self._options.redact(raw)
         entries = self._reader(source, progress.state).read(raw, clean)
-        if not raw or len(entries) != 1 or entries[0].entry.record is None:
+        if not raw or not entries or any(placed.entry.record is None for placed in entries):
             progress.facts.pending_bytes = len(raw)
             if cursor is not None:
                 progress.offset = cursor.offset
@@ -275,7 +297,13 @@ class _Landing:
         if not known or reason in ("rules", "parser"):
             builder = PageBuilder(self._template(source))
             progress.facts.lines += 1
-            self._writer(builder, progress.facts).write(1, 0, entries[0])
+            landed = self._options.landed_records(source.path) if len(entries) > 1 and reason is None else ()
+            writer = self._writer(builder, progress.facts, known=frozenset(landed))
+            for placed in entries:
+                if not builder.has_room(placed.length):
+                    self._close_page(builder)
+                builder.add_line(placed.length)
+                writer.write(1, 0, placed)
             self._close_page(builder)
         self.chunk.cursors.append(self._cursor(source, progress, file, stat))
 
@@ -338,7 +366,8 @@ class _Landing:
             offset=progress.offset,
             ord=progress.ord,
             open_line=progress.open_line,
-            tail=tail_digest(file.fileno(), progress.offset, self._options.key),
+            slot=self._slot(source, file),
+            tail=tail_digest(file.fileno(), progress.offset, self._options.key, source.slot),
             reader=dict(progress.state.values),
             content=self._sink.keep,
             rules=self._options.rules,

@@ -2,7 +2,8 @@
 
 The first line is the header, every other one an entry. Since version 2 entries have an ``id`` and a ``parentId`` and
 form a tree inside the file; version 1 is linear, has neither, and its records have none either: their order in the page
-is all there is. What the header says (session, folder, version, the file it was forked from) is surroundings.
+is all there is. What the header says (session, folder, version, the file it was forked from) is surroundings. A run is
+what follows one prompt, and is named after it.
 
 What becomes what:
 
@@ -77,6 +78,8 @@ class TokenCounts(Struct, gc=False):
     cache_read: int | None = field(default=None, name="cacheRead")
     cache_write: int | None = field(default=None, name="cacheWrite")
     reasoning: int | None = None
+    #: What oh-my-pi calls it.
+    reasoning_tokens: int | None = field(default=None, name="reasoningTokens")
 
 
 class Message(Struct):
@@ -143,12 +146,27 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
         stated = _LINE.decode(data)
         if stated.type == "session":
-            return _header(data, stated, state, sink), state.values
-        if stated.message is not None and stated.type == "message":
-            return _message(data, stated, stated.message, sink), state.values
-        return _other(data, stated, sink), state.values
+            record = _header(data, stated, state, sink)
+        elif stated.message is not None and stated.type == "message":
+            record = _message(data, stated, stated.message, run_of(stated, state), sink)
+        else:
+            record = _other(data, stated, run_of(stated, state), sink)
+        return record, surroundings(state)
 
     return read_entries(line, read, _is_entry)
+
+
+def run_of(line: Line, state: ReaderState) -> str | UnsetType:
+    """The run that an entry belongs to: what follows one prompt, under the prompt's id or, without one, its number."""
+    if line.type == "message" and line.message is not None and line.message.role == "user":
+        number = str(int(state.values.get("_prompts", "0")) + 1)
+        state.values = {**state.values, "_prompts": number, "_run": line.id or f"prompt-{number}"}
+    return name(state.values.get("_run"))
+
+
+def surroundings(state: ReaderState) -> dict[str, str]:
+    """What the header said, without what the reader keeps for itself."""
+    return {key: value for key, value in state.values.items() if key[0] != "_"}
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:
@@ -171,7 +189,7 @@ def _header(data: bytes, line: Line, state: ReaderState, sink: ContentSink) -> R
     )
 
 
-def _message(data: bytes, line: Line, message: Message, sink: ContentSink) -> Record:
+def _message(data: bytes, line: Line, message: Message, run: str | UnsetType, sink: ContentSink) -> Record:
     role = message.role or ""
     flags: list[str] = []
     from_, trigger = "runtime", None
@@ -213,13 +231,14 @@ def _message(data: bytes, line: Line, message: Message, sink: ContentSink) -> Re
         parent=name(line.parent),
         parts=parts or UNSET,
         role=name(role),
+        run=run,
         time=_time(line),
         trigger=trigger or UNSET,
         usage=_usage(message.usage) if message.usage is not None else UNSET,
     )
 
 
-def _other(data: bytes, line: Line, sink: ContentSink) -> Record:
+def _other(data: bytes, line: Line, run: str | UnsetType, sink: ContentSink) -> Record:
     kind = line.type or ""
     label = line.name if kind == "session_info" else line.label if kind == "label" else None
     blocks = _Blocks(data, ("content",), sink)
@@ -243,13 +262,19 @@ def _other(data: bytes, line: Line, sink: ContentSink) -> Record:
         model=name(line.model_id or line.model),
         parent=name(line.parent),
         parts=parts or UNSET,
+        run=run,
         time=_time(line),
         usage=_usage(line.usage) if line.usage is not None else UNSET,
     )
 
 
+def is_time(text: str | None) -> bool:
+    """Whether an entry states a time that can be understood."""
+    return text is not None and instant(text) is not None
+
+
 def _time(line: Line) -> str | UnsetType:
-    if line.timestamp and instant(line.timestamp):
+    if line.timestamp and is_time(line.timestamp):
         return line.timestamp
     counted = line.message.milliseconds if line.message is not None else None
     return (from_milliseconds(counted) if counted is not None else None) or UNSET
@@ -261,7 +286,7 @@ def _usage(stated: TokenCounts) -> Usage:
         out=count(stated.output),
         cache_read=count(stated.cache_read),
         cache_write=count(stated.cache_write),
-        reasoning=count(stated.reasoning),
+        reasoning=count(stated.reasoning or stated.reasoning_tokens),
     )
 
 
@@ -356,6 +381,9 @@ class _Blocks:
         return Part(k="reasoning", content=self._sink.text(block.thinking), bytes=size(block.thinking))
 
     def _image(self, block: Block, index: int) -> Part:
+        if block.data and block.data.startswith("blob:"):
+            # oh-my-pi keeps large images apart, under their SHA-256.
+            return Part(k="media", id=name(block.data), media=name(block.media), state="omitted")
         try:
             image = base64.b64decode(block.data or "", validate=True)
         except (binascii.Error, ValueError):

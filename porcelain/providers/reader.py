@@ -17,13 +17,16 @@ from porcelain.providers.content import ContentSink
 from porcelain.providers.records import Record
 
 SourceKind = Literal["transcript", "agent_meta", "journal", "workflow_manifest", "workflow_script"]
-#: ``log``: lines are only ever appended. ``document``: the whole file is one entry, and a new version is a new entry.
+#: ``log``: lines are only ever appended. ``document``: the whole file is read at once, as one entry or as many, and a
+#: new version brings new entries.
 SourceShape = Literal["log", "document"]
 
 
 class Source(Struct, frozen=True, kw_only=True):
     """One file of a conversation. ``src`` is its name relative to the conversation (``<id>.jsonl``,
-    ``subagents/agent-a1.jsonl``), forward slashes; ``stream`` and ``batch`` say whose records it holds."""
+    ``subagents/agent-a1.jsonl``), forward slashes; ``stream`` and ``batch`` say whose records it holds. ``slot`` is how
+    many bytes at the beginning of a log, its whole first line, the agent rewrites in place. ``stamp``, of a source that
+    is not one file, is text that changes whenever the source does."""
 
     path: str
     src: str
@@ -31,6 +34,8 @@ class Source(Struct, frozen=True, kw_only=True):
     shape: SourceShape = "log"
     stream: str | None = "main"
     batch: str | None = None
+    slot: int = 0
+    stamp: str = ""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
@@ -51,6 +56,14 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     reason: str
     size: int = 0
     mtime_ns: int = 0
+
+
+class Container(Struct, frozen=True, kw_only=True):
+    """A file that holds many conversations, and what stood for its state when they were looked for in it: when it is
+    the same at the next import, nothing is opened."""
+
+    path: str
+    stamp: str
 
 
 #: What is known of a path from earlier imports, if the file has not changed since: the native id of its conversation,
@@ -88,7 +101,7 @@ class Provider(Protocol):
     NAME: str
     DIALECT: str
     PARSER: str
-    #: The ``Record.entry`` whose label is the conversation's name, given by a person.
+    #: The ``Record.entry`` whose label is the conversation's name, given by a person; several with blanks between them.
     TITLE_ENTRY: str
 
     def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:

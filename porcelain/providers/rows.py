@@ -20,6 +20,8 @@ from porcelain.providers.times import instant, later
 
 #: Media type of bytes that no record could be made of.
 OCTETS = "application/octet-stream"
+#: Among the surroundings of a row: the time that its line states outside of what a copy of the line repeats.
+ROW_TIME = "time"
 #: Bytes of lines whose secrets are replaced in one call.
 _BATCH_BYTES = 256 * 1024
 
@@ -91,8 +93,9 @@ class LineReader:
 class RowWriter:
     """Writes entries into the builder of a source's pages and into the facts about the source.
 
-    ``title_entry`` is the ``Record.entry`` whose label names the conversation. ``old`` has the ids of the records that
-    stood in the source before it was rewritten, in order.
+    ``title_entry`` is the ``Record.entry`` whose label names the conversation (several with blanks between them).
+    ``old`` has the ids of the records that stood in the source before it was rewritten, in order. Records whose ids
+    are ``known`` are not written again.
     """
 
     def __init__(
@@ -102,12 +105,14 @@ class RowWriter:
         sink: ContentSink,
         title_entry: str,
         old: Iterator[str] | None = None,
+        known: frozenset[str] = frozenset(),
     ) -> None:
         self._builder = builder
         self._facts = facts
         self._sink = sink
-        self._title_entry = title_entry
+        self._title_entries = title_entry.split()
         self._old = old
+        self._known = known
         self._hash = hasher(sink.algorithm)
 
     def write(self, ord: int, offset: int, placed: Placed) -> None:
@@ -136,7 +141,10 @@ class RowWriter:
             record = self._shortened(record, data)
             encoded = encode(record)
         record_id = self._hash(encoded).hex()
-        time = instant(record.time) if isinstance(record.time, str) else None
+        if record_id in self._known:
+            return
+        stated = record.time if isinstance(record.time, str) else row.values.get(ROW_TIME)
+        time = instant(stated) if stated is not None else None
         facts, builder = self._facts, self._builder
         if time is not None:
             if facts.first_time is None or later(facts.first_time, time):
@@ -152,7 +160,7 @@ class RowWriter:
             facts.differs = record_id
         if builder.add_record(row, record, record_id, encoded):
             _note_values(facts, row.values, time)
-        if isinstance(record.label, str) and record.entry == self._title_entry:
+        if isinstance(record.label, str) and record.entry in self._title_entries:
             _note_title(facts, record.label, time)
 
     def _shortened(self, record: Record, data: bytes) -> Record:
@@ -172,6 +180,8 @@ class RowWriter:
 
 def _note_values(facts: SourceFacts, values: Mapping[str, str], time: str | None) -> None:
     for key, value in values.items():
+        if key == ROW_TIME:
+            continue
         found = facts.values.setdefault(key, {})
         if value not in found and len(found) < REMEMBERED:
             found[value] = time or ""

@@ -100,9 +100,20 @@ def test_a_prompt(content: Any) -> None:
         parent="e0",
         parts=[Part(k="text", content=text_id("hi"), bytes=2)],
         role="user",
+        run="e1",
         time="2026-03-04T05:06:08.000Z",
         trigger="external",
     )
+
+
+def test_a_run_is_what_follows_a_prompt() -> None:
+    answer = {**message("assistant", "yes"), "id": "e2"}
+    again = {**message("user", "more"), "id": "e3"}
+    found = entries_of(HEADER, entry("model_change"), message("user", "hi"), answer, again, answer)
+    assert [e.record.run for e in found if e.record is not None] == [UNSET, UNSET, "e1", "e1", "e3", "e3"]
+    assert all(set(e.values) == {"session", "cwd", "version"} for e in found)
+    old = {"type": "message", "message": {"role": "user", "content": "hi"}, "timestamp": "x"}
+    assert [e.record.run for e in entries_of(old, old) if e.record is not None] == ["prompt-1", "prompt-2"]
 
 
 def test_an_answer() -> None:

@@ -1,0 +1,175 @@
+"""Where oh-my-pi keeps its conversations, which files make up one, and how they are told from Pi's.
+
+``sessions/<folder>/<time>_<id>.jsonl`` is a conversation; its sub-agents stand in the folder ``<time>_<id>/`` beside it
+as ``<n>-<Name>.jsonl``, theirs in ``<n>-<Name>/`` in turn. The id is that of the header, which is the first line or,
+where there is a slot for the title, the second. Pi may keep its conversations in the same folder: a file is oh-my-pi's
+when something in its first lines is written by oh-my-pi alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
+
+#: Lines that are looked at for what only oh-my-pi writes.
+_HEAD_LINES = 12
+_AGENT = re.compile(r"(\d+-.+)\.jsonl\Z")
+_OWN_TYPES = frozenset(
+    {
+        "title_change",
+        "model_usage",
+        "service_tier_change",
+        "ttsr_injection",
+        "session_init",
+        "mode_change",
+        "credential_pin",
+        "reset_boundary",
+    }
+)
+
+
+class _Head(Struct):
+    type: str
+    id: str | None = None
+    pad: Raw | UnsetType = UNSET
+    title: Raw | UnsetType = UNSET
+    title_source: Raw | UnsetType = field(default=UNSET, name="titleSource")
+    previous: Raw | UnsetType = field(default=UNSET, name="previousSessionFiles")
+    model: Raw | UnsetType = UNSET
+    model_id: Raw | UnsetType = field(default=UNSET, name="modelId")
+
+
+class _Sniffed(Struct):
+    """What the head of a file says; ``slot`` is the length of a title slot, newline included."""
+
+    session: str | None = None
+    own: bool = False
+    entries: int = 0
+    slot: int = 0
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
+    """The folders of sessions that exist: below ``PI_CODING_AGENT_DIR``, else below the folder that ``PI_CONFIG_DIR``
+    names in ``home``; and the one in ``XDG_DATA_HOME``."""
+    agent = environment.get("PI_CODING_AGENT_DIR")
+    config = environment.get("PI_CONFIG_DIR") or ".omp"
+    data = environment.get("XDG_DATA_HOME")
+    folders = [(Path(agent) if agent else home / config / "agent") / "sessions"]
+    if data and not agent:
+        folders.append(Path(data) / "omp" / "sessions")
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
+    """All conversations in ``root`` (a ``sessions`` folder, what holds it, or any folder of transcripts), by path."""
+    for inside in ("sessions", os.path.join("agent", "sessions")):
+        if (root / inside).is_dir():
+            root = root / inside
+            break
+    for folder, names, files in os.walk(root):
+        transcripts = sorted(name for name in files if name.endswith(".jsonl"))
+        for name in transcripts:
+            yield _conversation(os.path.join(folder, name), str(root), seen)
+        # The folder of a session's file belongs to that conversation.
+        stems = {name.removesuffix(".jsonl") for name in transcripts}
+        names[:] = sorted(set(names) - stems)
+
+
+def recognise(path: Path) -> Conversation | None:
+    """The conversation of one file with its sub-agents; None when it is not oh-my-pi's."""
+    if path.suffix != ".jsonl" or not path.is_file():
+        return None
+    found = _conversation(str(path), str(path.parent), nothing_seen)
+    return found if isinstance(found, Conversation) else None
+
+
+def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
+    known = seen(path)
+    if known == "":
+        return LeftOut(path=path, reason="no-conversation")
+    name = os.path.basename(path)
+    slot = 0
+    if known is None:
+        try:
+            stat = os.stat(path)
+            if not stat.st_size:
+                return LeftOut(path=path, reason="empty")
+            sniffed = _sniff(path)
+        except OSError:
+            return LeftOut(path=path, reason="unreadable")
+        if not sniffed.own or not sniffed.entries:
+            reason = "no-conversation" if sniffed.own else "other-agent"
+            return LeftOut(path=path, reason=reason, size=stat.st_size, mtime_ns=stat.st_mtime_ns)
+        # Without a readable header the name is the best there is: <time>_<id>.jsonl.
+        known = sniffed.session or name.removesuffix(".jsonl").rpartition("_")[2]
+        slot = sniffed.slot
+    main = Source(path=path, src=name, slot=slot)
+    return Conversation(provider="oh-my-pi", native_id=known, root=root, sources=(main, *_agents(path)))
+
+
+def _agents(path: str) -> Iterator[Source]:
+    """The sub-agents of the session whose file is ``path``, theirs behind them."""
+    owner = path.removesuffix(".jsonl")
+    for folder, names, files in os.walk(owner):
+        names.sort()
+        for name in sorted(files):
+            agent = _AGENT.match(name)
+            inside = os.path.join(folder, name)
+            if agent is None or not _has_bytes(inside):
+                continue
+            stream = os.path.relpath(inside, owner).removesuffix(".jsonl").replace(os.sep, "/")
+            yield Source(path=inside, src=f"subagents/{stream}.jsonl", stream=stream)
+
+
+def _has_bytes(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except OSError:
+        return True
+
+
+def _sniff(path: str) -> _Sniffed:
+    found = _Sniffed()
+    with open(path, "rb") as file:
+        looked = 0
+        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
+            if looked == _HEAD_LINES:
+                break
+            if is_blank(line.data):
+                continue
+            looked += 1
+            try:
+                head = _HEAD.decode(repair(line.data)[0])
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            if head.type == "title" and head.pad is not UNSET:
+                found.own = True
+                if line.ord == 1 and line.ended:
+                    found.slot = len(line.data) + 1
+            else:
+                _weigh(head, found)
+    return found
+
+
+def _weigh(head: _Head, found: _Sniffed) -> None:
+    if head.type == "session":
+        found.session = found.session or head.id
+        stated = (head.title, head.title_source, head.previous)
+        found.own = found.own or any(value is not UNSET for value in stated)
+        return
+    found.entries += 1
+    if head.type in _OWN_TYPES or (
+        head.type == "model_change" and head.model is not UNSET and head.model_id is UNSET
+    ):
+        found.own = True

@@ -1,0 +1,192 @@
+"""The tree that a chain of events stands for, made again from its objects.
+
+A node's ``seq`` is above its parent's, always: so ascending order is top down and descending order bottom up, and
+nothing here needs to recurse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from msgspec import structs
+
+from objstore import kinds
+from objstore.errors import CheckFailed, NotFound, StorageError
+from objstore.objects import SESSION_NODE
+from objstore.snapshot import Snapshot
+from objstore.store import load
+from porcelain.session.events import KIND, RULES, Body, Event, node_seq
+from porcelain.session.identity import seq_of
+from porcelain.session.nodes import Node, node_hash, subtree_hash
+
+Reason = Literal["hash_mismatch", "prev_mismatch", "root_mismatch", "unparseable", "unknown_rules"]
+
+
+class Broken(CheckFailed):
+    """Where a session stops to be what it says: ``index`` is that of the event (from 0; None: not at one event),
+    ``place`` the object, node or column."""
+
+    def __init__(self, reason: Reason, place: str, what: str, index: int | None = None) -> None:
+        super().__init__(f"{place}: {reason}: {what}")
+        self.reason: Reason = reason
+        self.place = place
+        self.what = what
+        self.index = index
+
+
+class Tree:
+    """Nodes by ``seq``, with their hashes, parents and children; kept so that every link holds.
+
+    ``minted`` are nodes that a label made and that no event names: canonical bytes by digest.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.hashes: dict[int, bytes] = {}
+        self.parents: dict[int, int | None] = {}
+        self.children: dict[int, list[int]] = {}
+        self.events: dict[int, str] = {}
+        self.minted: dict[bytes, bytes] = {}
+        self.last = -1
+
+    def add(self, node: Node, digest: bytes, parent: int | None) -> int:
+        """Add a node with the next higher ``seq``; raises ``Broken`` when it does not belong under ``parent``."""
+        seq = seq_of(node.bates)
+        if seq <= self.last or (parent is None) != (seq == 0):
+            raise Broken("prev_mismatch", node.bates, f"cannot follow node {self.last}")
+        above = None if parent is None else self.hashes.get(parent)
+        if node.parent_node_hash != (above.hex() if above is not None else None) or (
+            parent is not None and above is None
+        ):
+            raise Broken(
+                "prev_mismatch", node.bates, "its parent_node_hash is not that of the node it stands under"
+            )
+        self.nodes[seq], self.hashes[seq], self.parents[seq] = node, digest, parent
+        if parent is not None:
+            self.children.setdefault(parent, []).append(seq)
+        self.last = seq
+        return seq
+
+    def descendants(self, seq: int) -> list[int]:
+        """``seq`` and everything below it, parents before children."""
+        found = [seq]
+        for at in found:
+            found += self.children.get(at, ())
+        return found
+
+    def relabel(self, seq: int, label: str | None) -> list[int]:
+        """Give a node another label: it and what is below it get new hashes. The nodes that changed, top down."""
+        changed = self.descendants(seq)
+        for at in changed:
+            above = self.parents[at]
+            node = self.nodes[at]
+            if at == seq:
+                node = structs.replace(node, label=label)
+            if above is not None:
+                node = structs.replace(node, parent_node_hash=self.hashes[above].hex())
+            digest = node_hash(node)
+            if digest != self.hashes[at]:
+                self.minted[digest] = kinds.encode(node)
+            self.nodes[at], self.hashes[at] = node, digest
+        return changed
+
+    def path(self, seq: int) -> list[int]:
+        """``seq`` and its ancestors, the root last."""
+        found = [seq]
+        while (above := self.parents[found[-1]]) is not None:
+            found.append(above)
+        return found
+
+    def subtree_hashes(self) -> dict[int, bytes]:
+        """The subtree hash of every node; raises ``merkle.SiblingOrder`` for equal siblings."""
+        return subtree_hashes(self.hashes, self.children)
+
+
+def subtree_hashes(hashes: Mapping[int, bytes], children: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
+    """Subtree hashes by ``seq`` from node hashes and children by ``seq``, bottom up."""
+    found: dict[int, bytes] = {}
+    for seq in sorted(hashes, reverse=True):
+        found[seq] = subtree_hash(hashes[seq], sorted(found[one] for one in children.get(seq, ())))
+    return found
+
+
+def main_chain(view: Snapshot, head: bytes) -> list[tuple[str, Event]]:
+    """Ids and events that the head's hash goes back over, oldest first (grafted chains are not entered).
+
+    Raises ``Broken`` for what is missing or unreadable, with the ``seq`` it should have had.
+    """
+    found: list[tuple[str, Event]] = []
+    key = head.hex()
+    expected: int | None = None
+    while True:
+        index = None if expected is None else expected - 1
+        event = load_checked(view, key, KIND, index)
+        if expected is not None and event.seq != expected:
+            raise Broken("prev_mismatch", key, f"is event {event.seq}, not {expected}", index)
+        found.append((key, event))
+        if not event.previous:
+            return found[::-1]
+        key, expected = event.previous[0], event.seq - 1
+
+
+def load_checked(view: Snapshot, key: str, kind: str, index: int | None = None) -> Any:
+    """The object ``key`` of ``kind``; raises ``Broken`` where it cannot be had."""
+    try:
+        return load(view, bytes.fromhex(key), kind)
+    except (CheckFailed, NotFound, StorageError) as error:
+        raise Broken("unparseable", key, error.message, index) from None
+
+
+def apply(tree: Tree, event_id: str, body: Body, node_of: Callable[[Body], Node]) -> list[int]:
+    """Do to ``tree`` what an event says; the nodes whose hashes are new, top down.
+
+    ``node_of`` gives the node that a ``session_init`` or ``node_added`` brings. Raises ``Broken``.
+    """
+    seq = node_seq(body)
+    if body.event_type == "node_labelled":
+        before = tree.nodes.get(seq)
+        if before is None or tree.hashes[seq].hex() != body.old_node_hash or before.label != body.old_label:
+            raise Broken("prev_mismatch", body.bates, "the label does not replace the node that was there")
+        changed = tree.relabel(seq, body.label if isinstance(body.label, str) else None)
+        if tree.hashes[seq].hex() != body.node_hash:
+            raise Broken(
+                "hash_mismatch", body.bates, "the labelled node does not hash to the node_hash stated"
+            )
+        return changed
+    if body.event_type == "session_init" and body.rules != RULES:
+        raise Broken("unknown_rules", body.bates, "the session was made by rules unknown here")
+    node = node_of(body)
+    digest = node_hash(node)
+    if digest.hex() != body.node_hash:
+        raise Broken("hash_mismatch", body.bates, "the node does not hash to the node_hash stated")
+    if node.bates != body.bates:
+        raise Broken("hash_mismatch", body.bates, f"the event names the node {node.bates}")
+    parent = seq_of(body.parent_bates) if isinstance(body.parent_bates, str) else None
+    tree.events[tree.add(node, digest, parent)] = event_id
+    return [seq]
+
+
+def replay(view: Snapshot, chain: Iterable[tuple[str, Event]]) -> Tree:
+    """The tree after the events of a main chain; raises ``Broken``."""
+    tree = Tree()
+    for _ in replaying(view, chain, tree):
+        pass
+    return tree
+
+
+def replaying(
+    view: Snapshot, chain: Iterable[tuple[str, Event]], tree: Tree
+) -> Iterator[tuple[Event, list[int]]]:
+    """As ``replay``, into ``tree``, giving each event and the nodes it changed when it has been applied."""
+
+    def node_of(body: Body) -> Node:
+        node: Node = load_checked(view, body.node_hash, SESSION_NODE)
+        return node
+
+    for key, event in chain:
+        try:
+            changed = apply(tree, key, event.body, node_of)
+        except Broken as broken:
+            raise Broken(broken.reason, broken.place, broken.what, event.seq - 1) from None
+        yield event, changed

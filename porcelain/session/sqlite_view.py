@@ -1,0 +1,186 @@
+"""A session as a SQLite file with the public schema: a self-contained view that needs nothing but SQLite, the rule of
+canonical JSON and three hash primitives to be verified.
+
+The view holds the current tree and the order of events. The same session gives the same rows, and with the same SQLite
+the same bytes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from objstore import kinds
+from objstore.errors import StorageError
+from objstore.snapshot import Snapshot
+from porcelain.lineage.output_file import replacing
+from porcelain.session.events import Event
+from porcelain.session.identity import bates_of
+from porcelain.session.places import current_seq
+from porcelain.session.replay import main_chain
+from porcelain.session.store import Session
+
+#: ``PRAGMA application_id`` of our files: "objs".
+APPLICATION_ID = 0x6F626A73
+_MAGIC = b"SQLite format 3\x00"
+_APPLICATION_ID_AT = 68
+
+META_COLUMNS = (
+    "session_id",
+    "root_bates",
+    "session_root",
+    "current_bates",
+    "next_seq",
+    "created_at",
+    "updated_at",
+)
+NODE_COLUMNS = (
+    "bates",
+    "seq",
+    "parent_bates",
+    "question",
+    "cache_key",
+    "audit_mode",
+    "created_at",
+    "label",
+    "node_hash",
+    "subtree_hash",
+)
+EVENT_COLUMNS = (
+    "seq",
+    "event_type",
+    "bates",
+    "prev_root",
+    "session_root",
+    "body",
+    "event_hash",
+    "created_at",
+)
+
+SCHEMA = (
+    """CREATE TABLE session_meta (
+    session_id      TEXT PRIMARY KEY,
+    root_bates      TEXT NOT NULL,
+    session_root    TEXT NOT NULL,
+    current_bates   TEXT NOT NULL,
+    next_seq        INTEGER NOT NULL,
+    created_at      TEXT NOT NULL,
+    updated_at      TEXT NOT NULL
+)""",
+    """CREATE TABLE nodes (
+    bates           TEXT PRIMARY KEY,
+    seq             INTEGER NOT NULL,
+    parent_bates    TEXT REFERENCES nodes(bates),
+    question        TEXT NOT NULL,
+    cache_key       TEXT NOT NULL,
+    audit_mode      TEXT NOT NULL,
+    created_at      TEXT NOT NULL,
+    label           TEXT,
+    node_hash       TEXT NOT NULL,
+    subtree_hash    TEXT NOT NULL
+)""",
+    """CREATE TABLE session_audit_events (
+    seq             INTEGER PRIMARY KEY AUTOINCREMENT,
+    event_type      TEXT NOT NULL,
+    bates           TEXT,
+    prev_root       TEXT NOT NULL,
+    session_root    TEXT NOT NULL,
+    body            TEXT NOT NULL,
+    event_hash      TEXT NOT NULL,
+    created_at      TEXT NOT NULL
+)""",
+)
+
+
+def export_session(view: Snapshot, session: Session, path: Path, *, overwrite: bool = False) -> None:
+    """Write a session to ``path``, whole or not at all.
+
+    A file at ``path`` is replaced if it is such a view itself, or with ``overwrite``. Raises ``StorageError``.
+    """
+    with replacing(path, _is_ours, overwrite=overwrite) as partial:
+        try:
+            with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+                _fill(connection, view, session)
+        except sqlite3.Error as error:
+            raise StorageError(f"{path}: cannot write: {error}") from None
+
+
+def _is_ours(head: bytes) -> bool:
+    stated = head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
+    return head.startswith(_MAGIC) and stated == APPLICATION_ID.to_bytes(4, "big")
+
+
+def _fill(connection: sqlite3.Connection, view: Snapshot, session: Session) -> None:
+    for setting in (
+        "page_size=4096",
+        "encoding='UTF-8'",
+        "journal_mode=OFF",
+        "synchronous=OFF",
+        "locking_mode=EXCLUSIVE",
+        f"application_id={APPLICATION_ID}",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    connection.execute("BEGIN")
+    for statement in SCHEMA:
+        connection.execute(statement)
+    sid, state = session.sid, session.state
+    current = bates_of(sid, current_seq(view, session))
+    meta = (
+        sid,
+        bates_of(sid, 0),
+        state.root,
+        current,
+        state.next_seq,
+        state.created_at,
+        state.updated_at,
+    )
+    for table, columns, rows in (
+        ("session_meta", META_COLUMNS, iter([meta])),
+        ("nodes", NODE_COLUMNS, _node_rows(view, session)),
+        ("session_audit_events", EVENT_COLUMNS, _event_rows(view, session)),
+    ):
+        places = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+    connection.execute("COMMIT")
+
+
+def _node_rows(view: Snapshot, session: Session) -> Iterator[tuple[Any, ...]]:
+    """Rows of ``nodes``, parents before children."""
+    sid = session.sid
+    for seq, above, digest, subtree, _ in session.index.rows():
+        node = session.node(view, seq)
+        yield (
+            node.bates,
+            seq,
+            None if above is None else bates_of(sid, above),
+            node.question,
+            node.cache_key,
+            node.audit_mode,
+            node.created_at,
+            node.label,
+            digest.hex(),
+            subtree.hex(),
+        )
+
+
+def _event_rows(view: Snapshot, session: Session) -> Iterator[tuple[Any, ...]]:
+    for _, event in main_chain(view, bytes.fromhex(session.state.head)):
+        yield event_row(event)
+
+
+def event_row(event: Event) -> tuple[Any, ...]:
+    """One event as a row of ``session_audit_events``."""
+    body = event.body
+    return (
+        event.seq,
+        body.event_type,
+        body.bates,
+        body.prev_root,
+        body.session_root,
+        kinds.encode(body).decode(),
+        event.event_hash,
+        body.created_at,
+    )
