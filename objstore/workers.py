@@ -6,6 +6,7 @@ this one, and a program that uses the library need not be importable. They leave
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -137,7 +138,7 @@ def _write_frame(stream: BinaryIO, frame: bytes) -> None:
 
 def _serve(target: str) -> None:
     """The main loop of a worker process."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    source, sink = os.fdopen(0, "rb"), os.fdopen(1, "wb")
     module, _, name = target.partition(":")
     argument = _read_frame(source)
     if argument is None:

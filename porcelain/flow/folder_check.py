@@ -191,14 +191,14 @@ class _Checker:
 
     def session(self, group: Group) -> None:
         self.begin(group.name)
-        found: list[LandedFile] = []
+        found: dict[str, LandedFile | None] = {}
         names: set[str] = set()
         session = _Session()
         for path in group.files:
             self.checks[-1].places.append(path)
             name = sd_name(os.path.basename(path))
             assert name is not None
-            file = self._landed_file(path)
+            file = found[path] = self._landed_file(path)
             if file is None:
                 session.digests.setdefault(name.seq, None)
                 continue
@@ -208,10 +208,9 @@ class _Checker:
             if header.seq in session.digests:
                 self.wrong(path, "seq-repeated", f"seq {header.seq} stands in another file too")
             session.digests[header.seq] = file.digest
-            found.append(file)
         for name_ in names or {group.name}:
             self._sessions[group.root, name_] = session
-        self._positions(sorted(found, key=lambda file: file.header.seq))
+        self._positions(found)
 
     def loose(self, path: str) -> None:
         """A file that stands for itself."""
@@ -264,10 +263,16 @@ class _Checker:
             if said not in (expected, component(str(expected))):
                 self.wrong(file.path, rule, what, str(expected), str(said))
 
-    def _positions(self, files: list[LandedFile]) -> None:
-        """Lines and bytes of each source follow one another; what was landed twice is no fault."""
+    def _positions(self, files: dict[str, LandedFile | None]) -> None:
+        """Lines and bytes of each source follow one another; what was landed twice is no fault. Behind a file that does
+        not read (None) its source may go on anywhere."""
         reached: dict[tuple[str, str, str], tuple[int, int]] = {}
-        for file in files:
+        unknown: set[tuple[str, str | None]] = set()
+        for path in sorted(files, key=_seq):
+            file, place = files[path], _source_place(path)
+            if file is None:
+                unknown.add(place)
+                continue
             if file.gap is not None:
                 self._gap(file)
             header = file.header
@@ -277,6 +282,9 @@ class _Checker:
                 continue
             source = (header.kind, header.stream or "", header.batch or "")
             before = reached.get(source, (1, 0))
+            if place in unknown:
+                unknown.discard(place)
+                before = file.first
             if file.first[0] > before[0]:
                 self.wrong(
                     file.path,
@@ -296,7 +304,7 @@ class _Checker:
                     line=2,
                 )
             reached[source] = max(before, file.end)
-        self._cursors(files, reached)
+        self._cursors([file for file in files.values() if file is not None], reached)
 
     def _cursors(self, files: list[LandedFile], reached: dict[tuple[str, str, str], tuple[int, int]]) -> None:
         """What a collector says it has landed must be there: data is written before its cursor is."""
@@ -439,6 +447,17 @@ class _Checker:
                     line=1,
                     place=place,
                 )
+
+
+def _seq(path: str) -> int:
+    name = sd_name(os.path.basename(path))
+    return name.seq if name else 0
+
+
+def _source_place(path: str) -> tuple[str, str | None]:
+    """The folder and the beginning of the name, which the files of one source share."""
+    name = sd_name(os.path.basename(path))
+    return os.path.dirname(path), name.prefix if name else None
 
 
 def _cursor_offset(path: str) -> int | None:

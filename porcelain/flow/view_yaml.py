@@ -58,7 +58,7 @@ def to_yaml(value: Any) -> str:
 
 
 def _node(value: Any, column: int) -> Iterator[str]:
-    """The lines of a collection that stands at ``column``, or the one line of a scalar."""
+    """The lines of a collection that stands at ``column``, or of a scalar that is the whole document."""
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
             yield from _entry(f"{' ' * column}{_key(str(key))}:", item, (column // 4 + 1) * 4)
@@ -66,7 +66,7 @@ def _node(value: Any, column: int) -> Iterator[str]:
         for item in value:
             yield from _item(item, column)
     else:
-        yield " " * column + "".join(_scalar(value, column))
+        yield from _scalar(value, column + 4)
 
 
 def _entry(head: str, value: Any, column: int) -> Iterator[str]:

@@ -18,7 +18,7 @@ from objstore.core import ObjectId
 from objstore.errors import CheckFailed
 from objstore.merkle import VERSION as MERKLE_RULES
 from objstore.merkle import ZERO_HASH
-from porcelain.session.identity import is_time, seq_of, split_bates
+from porcelain.session.identity import SID_LENGTH, is_bates, is_time, seq_of, split_bates
 
 KIND: Literal["session-event"] = "session-event"
 ZERO_ROOT = ZERO_HASH.hex()
@@ -106,7 +106,7 @@ def check_body(body: Body) -> None:
         name = min(present ^ KEYS[body.event_type], default="grafted_from")
         wrong = "must" if name in KEYS[body.event_type] else "may not"
         raise CheckFailed(f"{body.event_type}: {name} {wrong} be there")
-    sid, seq = split_bates(body.bates)
+    seq = split_bates(body.bates)[1]
     if not is_time(body.created_at):
         raise CheckFailed(f"{body.event_type}: created_at is not a time of the form 2026-01-31T23:59:59Z")
     for text in (body.label, body.old_label):
@@ -115,14 +115,15 @@ def check_body(body: Body) -> None:
     if (body.event_type == "session_init") != (seq == 0 and body.prev_root == ZERO_ROOT):
         raise CheckFailed(f"{body.event_type}: the first event alone is about node 0 and follows no root")
     if isinstance(body.parent_bates, str):
-        parent_sid, parent = split_bates(body.parent_bates)
-        if parent_sid != sid or parent >= seq:
-            raise CheckFailed(f"{body.bates}: {body.parent_bates} cannot be its parent")
+        # In text order as in number order: both have the same session id and six digits.
+        same_session = body.parent_bates[:SID_LENGTH] == body.bates[:SID_LENGTH]
+        if not is_bates(body.parent_bates) or not same_session or body.parent_bates >= body.bates:
+            raise CheckFailed(f"{body.bates}: {body.parent_bates[:60]!r} cannot be its parent")
 
 
 def _check_event(event: Event) -> None:
     check_body(event.body)
-    if split_bates(event.body.bates)[0] != event.session_id:
+    if event.body.bates[:SID_LENGTH] != event.session_id:
         raise CheckFailed(f"event {event.seq} of {event.session_id}: is about {event.body.bates}")
     first = event.seq == 1
     if first != (event.body.event_type == "session_init") or first != (not event.previous):

@@ -27,8 +27,8 @@ from msgspec import Struct
 
 from objstore.batch import Batch
 from objstore.errors import CheckFailed
-from objstore.merkle import hash_combine, root_of_sorted
 from objstore.snapshot import Snapshot
+from porcelain.session.nodes import hash_over
 from porcelain.session.replay import Broken, Tree, main_chain, replay
 
 _NONE = 0xFFFFFFFF
@@ -90,13 +90,8 @@ def _subtree(node_hash: bytes, tail: bytes) -> bytes:
 
 
 def _over(leaf: bytes, tail: bytes) -> bytes:
-    """The subtree hash of a node with this leaf hash and these children: ``nodes.subtree_hash``, without the checks of
-    lengths that would take most of its time in a chat of thousands of turns."""
-    if len(tail) == _CHILD:
-        return sha256(b"\x03" + leaf + tail[:32]).digest()
-    if not tail:
-        return leaf
-    return hash_combine(leaf, root_of_sorted([tail[at : at + 32] for at in range(0, len(tail), _CHILD)]))
+    """The subtree hash of a node with this leaf hash and the children of this row."""
+    return hash_over(leaf, [tail[at : at + 32] for at in range(0, len(tail), _CHILD)])
 
 
 def _replaced(tail: bytes, seq: int, old: bytes | None, new: bytes) -> bytes:

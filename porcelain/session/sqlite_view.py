@@ -15,10 +15,13 @@ from typing import Any
 
 from objstore import kinds
 from objstore.errors import StorageError
+from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
+from objstore.store import load
 from porcelain.lineage.output_file import replacing
 from porcelain.session.events import Event
 from porcelain.session.identity import bates_of
+from porcelain.session.nodes import Node
 from porcelain.session.places import current_seq
 from porcelain.session.replay import main_chain
 from porcelain.session.store import Session
@@ -151,7 +154,7 @@ def _node_rows(view: Snapshot, session: Session) -> Iterator[tuple[Any, ...]]:
     """Rows of ``nodes``, parents before children."""
     sid = session.sid
     for seq, above, digest, subtree, _ in session.index.rows():
-        node = session.node(view, seq)
+        node: Node = load(view, digest, SESSION_NODE)
         yield (
             node.bates,
             seq,
