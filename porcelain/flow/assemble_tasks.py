@@ -23,6 +23,7 @@ def assembly_plan(view: Snapshot, store: str, wanted: Collection[tuple[str, str]
         if provider not in places:
             places[provider] = Place(provider=provider, root="")
             plan.places.append(places[provider])
+            plan.cursors[provider] = {}
         places[provider].tasks.append(task)
     # Tasks are numbered in the order in which the plan lists them.
     for place in plan.places:

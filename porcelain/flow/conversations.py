@@ -10,9 +10,8 @@ from objstore.snapshot import Snapshot
 from objstore.store import load
 from plumbing.options import Arguments, Context, Option
 from plumbing.stores import open_store
-from porcelain.flow.export_chain import chains_of
 from porcelain.flow.kinds import FlowRound
-from porcelain.flow.store import best_heads
+from porcelain.flow.store import best_heads, conversations
 from porcelain.flow.view_output import OUTPUT, Json, columns, print_answer
 
 SUMMARY = "the conversations that have structure"
@@ -43,13 +42,15 @@ def run(arguments: Arguments, context: Context) -> int:
 
 def conversation_rows(view: Snapshot) -> Iterator[Json]:
     """One row a conversation, from the last header of the chain that covers most."""
+    origins: dict[tuple[str, str], list[str]] = {}
+    for origin, provider, name, _ in conversations(view, "flow"):
+        origins.setdefault((provider, name), []).append(origin)
     for (provider, name), head in best_heads(view, "flow").items():
         entry: FlowRound = load(view, head, "flow-round")
-        origins = [chain.origin for chain in chains_of(view, provider, name) if chain.flow is not None]
         yield {
             "id": unquote(name),
             "provider": provider,
-            "origins": origins,
+            "origins": origins[provider, name],
             "title": entry.title or None,
             "rounds": entry.round,
             "from": entry.session_from_time or entry.from_time or None,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from objstore.errors import NotFound, UsageError
+from objstore.errors import CheckFailed, Conflict, NotFound, UsageError
+from objstore.snapshot import Snapshot
 from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, say
+from plumbing.output import Progress, Writer, counted, encode, printable, say
 from plumbing.stores import open_store
-from porcelain.flow.export_chain import Chain, pick_chain
+from porcelain.flow.export_chain import Chain, all_tellings, pick_chain
 from porcelain.flow.export_folder import Exported, export_chain
-from porcelain.flow.store import all_chains, find_conversation
+from porcelain.flow.store import find_conversation
 
 SUMMARY = "write conversations as .sd and .sf files"
 USAGE = """flow export [--origin ORIGIN] [--json] ID... DIR
-           flow export --all [--json] DIR"""
+           flow export --all [--origin ORIGIN] [--json] DIR"""
 OPTIONS = (
     Option("--all", help="every conversation of the store"),
     Option("--origin", "origin", "ORIGIN", "the telling of this store or origin, not the longest", "text"),
@@ -25,7 +26,8 @@ ARGUMENTS = (1, None)
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """Write what is not there yet, and say what that was."""
+    """Write what is not there yet, and say what that was; with ``--all`` go on behind a conversation that cannot be
+    written, and exit as it would have."""
     *ids, folder = arguments.args
     if bool(ids) == arguments.all:
         raise UsageError(
@@ -36,17 +38,19 @@ def run(arguments: Arguments, context: Context) -> int:
     if root.exists() and not root.is_dir():
         raise UsageError(f"{folder}: is not a folder")
     done: list[Exported] = []
+    failed = 0
     with open_store(context) as store, store.snapshot() as view:
-        if arguments.all:
-            names = sorted({(provider, name) for _, provider, name in all_chains(view)})
-            if not names:
-                raise NotFound("the store holds no conversation yet", hint="objstore import")
-        else:
-            names = [find_conversation(view, text) for text in ids]
-        with Progress(context, "flow export", total=len(names)) as progress, Writer(context.stdout) as out:
-            for provider, name in names:
-                chain = pick_chain(view, provider, name, arguments.origin)
-                exported = export_chain(view, chain, root)
+        chains = _chains(view, ids, arguments.origin)
+        with Progress(context, "flow export", total=len(chains)) as progress, Writer(context.stdout) as out:
+            for chain in chains:
+                try:
+                    exported = export_chain(view, chain, root)
+                except (CheckFailed, Conflict) as error:
+                    if not arguments.all:
+                        raise
+                    failed = max(failed, error.exit_code)
+                    context.stderr.write(encode(printable(f"objstore: {error.message}")) + b"\n")
+                    continue
                 done.append(exported)
                 progress.advance()
                 if arguments.json:
@@ -58,7 +62,21 @@ def run(arguments: Arguments, context: Context) -> int:
             f"{counted(sum(one.landed for one in done), 'landed file')}, "
             f"{counted(sum(one.rounds for one in done), 'round')}; {sum(one.new for one in done):,} new",
         )
-    return 0
+    return failed
+
+
+def _chains(view: Snapshot, ids: list[str], origin: str | None) -> list[Chain]:
+    """The tellings to export: those of the conversations ``ids``, or of all."""
+    if ids:
+        return [pick_chain(view, *find_conversation(view, text), origin) for text in ids]
+    tellings = all_tellings(view).values()
+    if not tellings:
+        raise NotFound("the store holds no conversation yet", hint="objstore import")
+    near = (chain for chains in tellings for chain in chains if chain.origin.startswith(origin or ""))
+    chosen: dict[tuple[str, str], Chain] = {}
+    for chain in near:
+        chosen.setdefault((chain.provider, chain.name), chain)
+    return list(chosen.values())
 
 
 def _document(chain: Chain, exported: Exported) -> dict[str, object]:

@@ -55,19 +55,26 @@ class OutFile(Struct, frozen=True):
     why: str = ""
 
 
-def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
-    """All tellings of a conversation, the one that covers most first."""
-    found: list[tuple[int, int, bytes, Chain]] = []
-    for (origin, other, quoted), heads in all_chains(view).items():
-        if (other, quoted) != (provider, name):
-            continue
+def all_tellings(view: Snapshot) -> dict[tuple[str, str], list[Chain]]:
+    """The tellings of every conversation by provider and quoted name, in each list the one that covers most first."""
+    found: dict[tuple[str, str], list[tuple[int, int, bytes, Chain]]] = {}
+    for (origin, provider, name), heads in sorted(all_chains(view).items()):
         chain = Chain(origin, provider, name, heads.get("landed"), heads.get("flow"))
         reached = [
             int(load(view, key, "landing", "flow-round").through_seq) if key is not None else 0
             for key in (chain.flow, chain.landed)
         ]
-        found.append((-reached[0], -reached[1], chain.flow or chain.landed or b"", chain))
-    return [one[-1] for one in sorted(found, key=lambda one: one[:3])]
+        ranked = (-reached[0], -reached[1], chain.flow or chain.landed or b"", chain)
+        found.setdefault((provider, name), []).append(ranked)
+    return {
+        names: [one[-1] for one in sorted(ranked, key=lambda one: one[:3])]
+        for names, ranked in sorted(found.items())
+    }
+
+
+def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
+    """All tellings of one conversation, the one that covers most first."""
+    return all_tellings(view).get((provider, name), [])
 
 
 def pick_chain(view: Snapshot, provider: str, name: str, origin: str | None) -> Chain:

@@ -8,7 +8,8 @@ from objstore.errors import CheckFailed, UsageError
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Progress, Writer, counted, printable, say
 from plumbing.stores import open_store
-from porcelain.flow.folder_check import Folder, check_folder, scan
+from porcelain.flow.folder_check import check_folder
+from porcelain.flow.folder_check_scan import Folder, scan
 from porcelain.flow.import_foreign import Found, Imported, conversations_of, import_conversation
 from porcelain.flow.junit import detail
 from porcelain.importing.keeping import keeps_content

@@ -28,8 +28,8 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store, load
 from porcelain.flow.assembly import Written
 from porcelain.flow.export_layout import STATE, sd_name, sf_name
-from porcelain.flow.folder_check import Folder, Group
-from porcelain.flow.import_kinds import FlowFile
+from porcelain.flow.folder_check_scan import Folder, Group
+from porcelain.flow.import_kinds import FlowFile, check_path
 from porcelain.flow.import_records import OURS, page_of
 from porcelain.flow.import_rounds import kept_lines, structure_of
 from porcelain.flow.sd import SdHeader, iter_sd
@@ -83,15 +83,18 @@ def conversations_of(folder: Folder) -> Iterator[Found]:
     """The conversations of a folder that was found to be in order: chains with their sessions, then sessions that have
     no chain yet. Raises ``CheckFailed`` where landed files do not begin with ``seq`` 1 or leave one out."""
     sessions = {(group.root, _session_of(group)): group for group in folder.sessions}
+    used: set[tuple[str, str]] = set()
     for group in folder.conversations:
         rounds = sorted(group.files, key=_round_number)
         with open(rounds[0], "rb") as file:
             header = read_round(file.read()).header
-        session = sessions.pop((group.root, header.session), None)
+        session = sessions.get((group.root, header.session))
+        used.add((group.root, header.session))
         state = os.path.join(os.path.dirname(os.path.dirname(rounds[0])), STATE)
         yield _found(group.root, header.conversation, session, rounds, state)
     for (root, name), group in sessions.items():
-        yield _found(root, name, group, [], None)
+        if (root, name) not in used:
+            yield _found(root, name, group, [], None)
 
 
 def _session_of(group: Group) -> str:
@@ -184,7 +187,7 @@ def import_conversation(store: Store, found: Found, *, keep: bool) -> Imported:
             for ref, head, chain in zip(refs, heads, chains, strict=True)
         ]
     batch = storing.batch
-    if found.state is not None and (new[1] or heads[1] is None):
+    if found.state is not None and (new[1] or (heads[1] and heads[1].hex() == rounds[-1][0])):
         batch.set_local(state_key(origin, provider, quote(found.name)), Path(found.state).read_bytes())
     if storing.content:
         lists = [batch.put("list", kinds.encode(ListOf(items=ids))) for ids in list_pieces(storing.content)]
@@ -322,6 +325,7 @@ def _numbered(entries: list[FlowFile], storing: _Storing) -> list[str]:
     """The entries as a chain of objects; their ids."""
     chain: list[str] = []
     for entry in entries:
+        check_path(entry)
         linked = replace(entry, previous=chain[-1]) if chain else entry
         chain.append(storing.put("flow-file", kinds.encode(linked)))
     return chain

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from objstore.core import ObjectId
+from objstore.errors import CheckFailed
 from objstore.kinds import MAX_SAFE_INTEGER, Kind, register
 
 Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
@@ -52,6 +53,14 @@ def _names(entry: FlowFile) -> list[str]:
     return [*found, entry.content] if isinstance(entry.content, str) else found
 
 
+def check_path(entry: FlowFile) -> None:
+    """A path that leaves the root, on any system, is never written to."""
+    parts = entry.path.split("/")
+    outside = any(part in ("", ".", "..") for part in parts) or "\\" in entry.path or ":" in parts[0]
+    if outside or not entry.path.isprintable():
+        raise CheckFailed(f"{entry.path[:80]!r}: is no path below a root")
+
+
 def _no_frames(_entry: Any) -> list[str]:
     return []
 
@@ -62,6 +71,7 @@ FILE = register(
         struct=FlowFile,
         needs=_previous,
         names=_names,
+        check=check_path,
         previous=_previous,
         frames=_no_frames,
     )

@@ -13,7 +13,8 @@ from plumbing.stores import open_store
 from porcelain.flow.annotations import annotation, wanted
 from porcelain.flow.checking import ConversationCheck, check_conversation
 from porcelain.flow.checking_report import FlowProblem
-from porcelain.flow.folder_check import check_folder, scan
+from porcelain.flow.folder_check import check_folder
+from porcelain.flow.folder_check_scan import scan
 from porcelain.flow.junit import detail, junit
 from porcelain.flow.store import all_chains, find_conversation
 

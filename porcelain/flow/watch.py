@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from objstore.errors import UsageError
+from objstore.errors import Conflict, UsageError
 from objstore.refs import quote
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
@@ -76,6 +76,8 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
         assert home is not None
         return [root for name in providers for root in find_roots(name, context.env, home)]
 
+    told: set[tuple[str, str]] = set()
+
     def once() -> None:
         found = look(
             store,
@@ -86,6 +88,8 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
             home=home,
             lock_timeout=context.lock_timeout,
         )
+        found.problems = [one for one in found.problems if one not in told]
+        told.update(found.problems)
         _tell(store, found, arguments, context)
 
     once()
@@ -95,7 +99,10 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
     how = "file events" if has_events() else f"every {arguments.interval:g} s"
     say(context, f"watching {counted(present, 'folder')} ({how}); Ctrl-C ends it")
     for _ in changes(folders, max(arguments.interval, _LEAST_PAUSE)):
-        once()
+        try:
+            once()
+        except Conflict as error:
+            say(context, f"{error.message}: trying again later")
 
 
 def _tell(store: Store, found: Pass, arguments: Arguments, context: Context) -> None:

@@ -6,14 +6,9 @@ Killed at any moment, an import is continued by the next one.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from typing import Any, cast
+from contextlib import AbstractContextManager
 
 import msgspec
 from msgspec import Struct, field
@@ -22,8 +17,10 @@ from objstore import kinds
 from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
 from objstore.database import Database
+from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
+from objstore.workers import run_tasks
 from porcelain.flow.store import flow_ref, landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
@@ -35,8 +32,6 @@ from porcelain.importing.work import (
     Task,
     Worker,
     piece_from_bytes,
-    task_to_bytes,
-    work_in_process,
 )
 from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
 from porcelain.lineage.kinds import Fact
@@ -292,9 +287,10 @@ def _unread_bytes(task: Task) -> int:
     for source in task.conversation.sources:
         cursor = task.cursors.get(source.path)
         try:
-            total += max(0, os.stat(source.path).st_size - (cursor.offset if cursor is not None else 0))
+            size = source.size or os.stat(source.path).st_size
         except OSError:
             continue
+        total += max(0, size - (cursor.offset if cursor is not None else 0))
     return total
 
 
@@ -304,77 +300,14 @@ def total_bytes(plan: Plan) -> int:
 
 
 def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Piece]:
-    """Pieces from worker processes, each working on one task at a time, largest tasks first.
-
-    A process that dies costs its task, which is reported, and is replaced.
-    """
-    context = multiprocessing.get_context("spawn")
-    waiting = sorted(tasks, key=_unread_bytes)
-    running: dict[Connection, tuple[Any, Connection, Task | None]] = {}
-
-    def start() -> Connection:
-        task_receiver, task_sender = context.Pipe(duplex=False)
-        piece_receiver, piece_sender = context.Pipe(duplex=False)
-        process = context.Process(
-            target=work_in_process, args=(task_receiver, piece_sender, settings), daemon=True
-        )
-        with _uninterrupted():
-            process.start()
-        task_receiver.close()
-        piece_sender.close()
-        running[piece_receiver] = (process, task_sender, None)
-        return piece_receiver
-
-    def give(receiver: Connection) -> None:
-        process, sender, _ = running[receiver]
-        if not waiting:
-            sender.close()
-            del running[receiver]
-            process.join()
-            return
-        task = waiting.pop()
-        running[receiver] = (process, sender, task)
-        sender.send_bytes(task_to_bytes(task))
-
-    try:
-        for _ in range(processes):
-            give(start())
-        while running:
-            for ready in wait(list(running)):
-                receiver = cast(Connection, ready)
-                process, sender, task = running[receiver]
-                try:
-                    piece = piece_from_bytes(receiver.recv_bytes())
-                except (EOFError, OSError):
-                    process.join()
-                    sender.close()
-                    del running[receiver]
-                    if task is not None:
-                        place = task.conversation.sources[0].path
-                        reason = f"the process that read it died (exit code {process.exitcode})"
-                        yield Piece(number=task.number, problems=[(place, reason)], last=True)
-                    if waiting:
-                        give(start())
-                    continue
-                if piece.last:
-                    give(receiver)
-                yield piece
-    finally:
-        for process, sender, _ in running.values():
-            sender.close()
-            process.terminate()
-            process.join()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """What is started within never sees an interrupt from the keyboard: this process does, and ends it."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # it would let the signal through again when it is first started
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    """Pieces from worker processes, largest tasks first; a process that dies costs its task, which is reported."""
+    order = sorted(tasks, key=_unread_bytes, reverse=True)
+    argument = msgspec.msgpack.encode((settings, declarations()))
+    work = [msgspec.msgpack.encode(task) for task in order]
+    for at, data in run_tasks("porcelain.importing.work:serve_tasks", argument, work, processes):
+        if data is not None:
+            yield piece_from_bytes(data)
+        else:
+            task = order[at]
+            place = task.conversation.sources[0].path
+            yield Piece(number=task.number, problems=[(place, "the process that read it died")], last=True)

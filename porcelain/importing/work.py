@@ -18,7 +18,9 @@ from objstore.core import ListOf, list_pieces
 from objstore.database import Database
 from objstore.digest import hasher
 from objstore.errors import ObjstoreError
+from objstore.kind_modules import declare
 from objstore.snapshot import Snapshot
+from objstore.workers import Serve
 from porcelain.flow.assembly import rounds
 from porcelain.flow.entries import Landed, from_page
 from porcelain.flow.sd import sd_bytes
@@ -244,8 +246,6 @@ def _where(error: BaseException) -> str:
     return f"internal error: {type(error).__name__}{place}"
 
 
-_ENCODER = msgspec.msgpack.Encoder()
-_TASKS = msgspec.msgpack.Decoder(Task)
 _PIECES = msgspec.msgpack.Decoder(Piece)
 
 
@@ -254,23 +254,16 @@ def piece_from_bytes(data: bytes) -> Piece:
     return _PIECES.decode(data)
 
 
-def task_to_bytes(task: Task) -> bytes:
-    """A task for another process."""
-    return _ENCODER.encode(task)
+def serve_tasks(argument: bytes) -> Serve:
+    """What a worker process does: the pieces of each task, with one open database for all."""
+    settings, declared = msgspec.msgpack.decode(argument, type=tuple[Settings, dict[str, str]])
+    for name, module in declared.items():
+        declare(module, [name])
+    worker = Worker(Database.open(settings.path, read_only=True), settings)
+    encoder, tasks = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Task)
 
+    def serve(task: bytes) -> Iterator[bytes]:
+        for piece in worker.pieces(tasks.decode(task)):
+            yield encoder.encode(piece)
 
-def work_in_process(tasks: Any, results: Any, settings: Settings) -> None:
-    """The main loop of a worker process: tasks in, pieces out, until the pipe of tasks is closed or nobody takes what
-    is sent."""
-    with Database.open(settings.path, read_only=True) as database:
-        worker = Worker(database, settings)
-        while True:
-            try:
-                task = _TASKS.decode(tasks.recv_bytes())
-            except EOFError:
-                return
-            try:
-                for piece in worker.pieces(task):
-                    results.send_bytes(_ENCODER.encode(piece))
-            except ConnectionError:
-                return
+    return serve

@@ -26,6 +26,7 @@ output of a call                        external; one ``result`` part; child = t
 ``event_msg/thread_rolled_back``        runtime, flag ``notice``; parent = the record that it goes back to
 ``event_msg/task_complete``             runtime, flag ``turn_duration`` where it states one
 ``event_msg/thread_name_updated``       runtime; the label, unless it is the first prompt
+line of ``session_index.jsonl``         runtime; the label, unless it is the thread's first
 anything else                           runtime; text or one data part
 ======================================  =====================================================================
 """
@@ -40,52 +41,37 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from porcelain.providers.codex_discover import discover, recognise, roots
 from porcelain.providers.codex_events import event_record, usage_record
-from porcelain.providers.codex_items import (
-    COMPACTED,
-    ITEM,
-    LINE,
-    META,
-    TURN_CONTEXT,
-    Item,
-    Line,
-    Meta,
-    subagent_parent,
-)
+from porcelain.providers.codex_items import COMPACTED, ITEM, LINE, TURN_CONTEXT, Item, Line
+from porcelain.providers.codex_names import INDEX, name_record, open_part
 from porcelain.providers.codex_parts import Parts
+from porcelain.providers.codex_session import session_record
 from porcelain.providers.codex_turns import Turns, digest
 from porcelain.providers.content import ContentSink
-from porcelain.providers.decoding import PATH_LENGTH, data_part, line_part, name, size, text_part
+from porcelain.providers.decoding import data_part, line_part, name, size, text_part
 from porcelain.providers.jsonlines import read_entries, repair
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Dropped, Part, Record
 from porcelain.providers.rows import ROW_TIME
 from porcelain.providers.times import from_milliseconds, instant
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = [
+    "DIALECT",
+    "NAME",
+    "PARSER",
+    "TITLE_ENTRY",
+    "discover",
+    "open_part",
+    "read_line",
+    "recognise",
+    "roots",
+]
 
 NAME = "codex"
 DIALECT = "codex/1"
 PARSER = "1"
-TITLE_ENTRY = "event_msg/thread_name_updated"
+TITLE_ENTRY = "event_msg/thread_name_updated session_index"
 
-#: Fields of ``session_meta`` that say where the thread stands; they go to the surroundings.
-_IDENTITY = (
-    "id",
-    "session_id",
-    "timestamp",
-    "cwd",
-    "runtime_workspace_roots",
-    "cli_version",
-    "forked_from_id",
-    "forked_from_ordinal_exclusive",
-    "history_base",
-    "parent_thread_id",
-    "subagent_history_start_ordinal",
-    "git",
-    "base_instructions",
-    "instructions",
-)
-#: What the program itself puts into user messages, before a message says so (0.15x).
+#: What the program itself puts into user messages, where a message does not say so itself.
 _NOT_TYPED = re.compile(
     r"\s*(?:# AGENTS\.md instructions|<(?:environment_context|user_instructions|permissions instructions|skills?[_>\s]"
     r"|turn_aborted|subagent_notification|collaboration_mode|model_switch|personality|apps_instructions|plugins?_))"
@@ -94,6 +80,8 @@ _SHELL_COMMAND = re.compile(r"\s*<user_shell_command>")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _NOTIFIED = re.compile(rf'\s*<subagent_notification>.{{0,64}}?"agent_(?:path|id)":\s*"({_UUID})"', re.DOTALL)
 _SPAWNED = re.compile(rf'\{{"agent_id":\s*"({_UUID})"')
+#: Longest time that is taken from an envelope.
+_TIME_LENGTH = 40
 _OUTPUTS = ("_output", "_result")
 _SERVER_CALLS = ("web_search_call", "image_generation_call")
 
@@ -112,6 +100,8 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
     """The entries of one line, or of one whole document."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
+        if source.src == INDEX:
+            return name_record(data, state, sink), {}
         return _read_object(data, state, sink)
 
     if source.shape == "document":
@@ -124,7 +114,9 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:
-    return ("payload" in fields and "type" in fields) or "record_type" in fields or "role" in fields
+    return ("payload" in fields and "type" in fields) or bool(
+        fields.keys() & {"record_type", "role", "thread_name"}
+    )
 
 
 def _read_document(line: bytes, document: _Document, state: ReaderState, sink: ContentSink) -> list[Entry]:
@@ -152,7 +144,7 @@ def _read_object(data: bytes, state: ReaderState, sink: ContentSink) -> tuple[Re
             case "event_msg":
                 record = event_record(payload, turns, sink)
             case "session_meta":
-                record, more = _session_record(payload, line, turns, sink)
+                record, more = session_record(payload, line, turns, sink)
             case "turn_context":
                 record = _context_record(payload, turns, sink)
             case "token_usage_record":
@@ -166,76 +158,17 @@ def _read_object(data: bytes, state: ReaderState, sink: ContentSink) -> tuple[Re
     elif line.record_type:
         record = Record(entry=name(line.record_type))
     elif line.id and line.timestamp:
-        record, more = _session_record(data, line, turns, sink)
+        record, more = session_record(data, line, turns, sink)
     else:
         record = _other_record(data, "unknown", turns, sink)
     values = turns.surroundings
     values.update(more)
-    if record.time is UNSET and line.timestamp and instant(line.timestamp):
-        values[ROW_TIME] = line.timestamp
+    if record.time is UNSET and line.timestamp and line.timestamp[:4].isdigit():
+        values[ROW_TIME] = line.timestamp[:_TIME_LENGTH]
     return record, values
 
 
-# -- the thread ------------------------------------------------------------------------------------------------------
-
-
-def _session_record(
-    payload: bytes, line: Line, turns: Turns, sink: ContentSink
-) -> tuple[Record, dict[str, str]]:
-    meta = META.decode(payload)
-    more: dict[str, str] = {}
-    if not turns.own:
-        more = _begin(meta, line, turns)
-    elif meta.id == turns.own:
-        turns.resume()
-    elif meta.id:
-        turns.repeat(meta.id)
-        more["repeats"] = meta.id
-    told = meta.base_instructions.text if meta.base_instructions is not None else meta.instructions
-    parts = [text_part(told, sink)] if told else []
-    parts.append(line_part(payload, _IDENTITY, sink))
-    return (
-        Record(
-            entry="session_meta",
-            flags=["system_prompt"] if told else UNSET,
-            parts=parts,
-            time=meta.timestamp if meta.timestamp and instant(meta.timestamp) else UNSET,
-        ),
-        more,
-    )
-
-
-def _begin(meta: Meta, line: Line, turns: Turns) -> dict[str, str]:
-    """Take the file's own ``session_meta``, and what it alone states, for the surroundings of this one row."""
-    subagent, parent = subagent_parent(meta)
-    turns.begin(meta.id or "unknown", subagent=subagent, first_own=meta.first_own, cwd=meta.cwd)
-    base, git = meta.history_base, meta.git
-    if base is not None:
-        turns.count_by_response()
-    source = str(meta.source, "utf-8").strip('"') if bytes(meta.source)[:1] == b'"' else None
-    stated = {
-        "version": meta.cli_version,
-        "branch": git.branch if git is not None else None,
-        "commit": git.commit_hash if git is not None else None,
-        "repository": git.repository_url if git is not None else None,
-        "forked_from": meta.forked_from_id,
-        "forked_at": _text(meta.forked_from_ordinal),
-        "base": base.thread_id if base is not None else None,
-        "base_ordinal": _text(base.end_ordinal_exclusive) if base is not None else None,
-        "base_offset": _text(base.end_byte_offset) if base is not None else None,
-        "parent": parent,
-        "root": meta.session_id if meta.session_id != meta.id else None,
-        "first_own": _text(meta.first_own),
-        "ordinal": _text(line.ordinal),
-        "history_mode": meta.history_mode,
-        "originator": meta.originator,
-        "source": "subagent" if subagent else source,
-    }
-    return {key: value for key, value in stated.items() if value and len(value) <= PATH_LENGTH}
-
-
-def _text(number: int | None) -> str | None:
-    return None if number is None else str(number)
+# -- turns -----------------------------------------------------------------------------------------------------------
 
 
 def _context_record(payload: bytes, turns: Turns, sink: ContentSink) -> Record:

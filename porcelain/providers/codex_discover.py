@@ -7,8 +7,9 @@ archived one. A thread's id is that of its first ``session_meta``; later ones ar
 from.
 
 A conversation is a thread with all sub-agents that it or they started; a sub-agent whose parent is not there stands
-under the parent's id until it comes. Several files of one thread are pages of it, in order of their names. Nothing else
-in Codex's folder (keys, settings, databases, prompt history) is opened.
+under the parent's id until it comes. Several files of one thread are pages of it, in order of their names; what the
+index of names says of it comes last. Nothing else in Codex's folder (keys, settings, databases, prompt history) is
+opened.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from porcelain.providers.codex_items import META, subagent_parent
+from porcelain.providers.codex_names import INDEX, name_source, read_index
 from porcelain.providers.decoding import NONE
 from porcelain.providers.jsonlines import is_blank, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
@@ -32,7 +34,7 @@ _FOLDERS = ("sessions", "archived_sessions")
 _ROLLOUT = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?:jsonl|json)(?:\.zst)?\Z"
 )
-_NAMES = (".jsonl", ".jsonl.zst")
+_ENDINGS = (".jsonl", ".jsonl.zst")
 _DOCUMENT = re.compile(r"rollout-.*\.json\Z")
 #: Bytes that are looked at for what tells a rollout from another agent's file.
 _HEAD_BYTES = 1024 * 1024
@@ -115,17 +117,17 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             yield found
         else:
             files.append(found)
-    yield from _conversations(files, str(root))
+    yield from _conversations(files, root, read_index(root))
 
 
 def recognise(path: Path) -> Conversation | None:
     """The conversation of one rollout alone; None when it is not Codex's."""
-    if not path.is_file() or not (path.name.endswith(_NAMES) or path.suffix == ".json"):
+    if not path.is_file() or not (path.name.endswith(_ENDINGS) or path.suffix == ".json"):
         return None
     found = _file(str(path), nothing_seen)
     if isinstance(found, LeftOut):
         return None
-    return next(_conversations([found], str(path.parent)))
+    return next(_conversations([found], path.parent, {}))
 
 
 def _rollouts(folders: list[Path]) -> list[str]:
@@ -135,7 +137,7 @@ def _rollouts(folders: list[Path]) -> list[str]:
         for folder, names, files in os.walk(top):
             names.sort()
             for name in sorted(files):
-                if not name.endswith(_NAMES) and not _DOCUMENT.match(name):
+                if name == INDEX or not (name.endswith(_ENDINGS) or _DOCUMENT.match(name)):
                     continue
                 path = os.path.join(folder, name)
                 plain = name.removesuffix(COMPRESSED)
@@ -169,7 +171,8 @@ def _file(path: str, seen: Seen) -> _File | LeftOut:
     return _File(path, thread.thread or named_id, thread.parent, thread.root, known)
 
 
-def _conversations(files: list[_File], root: str) -> Iterator[Conversation]:
+def _conversations(files: list[_File], root: Path, names: Mapping[str, bytes]) -> Iterator[Conversation]:
+    """The conversations that ``files`` make up; ``names`` has the lines of each thread in the index."""
     parents = {file.thread: file for file in files}
     groups: dict[str, list[_File]] = {}
     for file in files:
@@ -177,12 +180,10 @@ def _conversations(files: list[_File], root: str) -> Iterator[Conversation]:
     for owner in sorted(groups):
         native = owner.partition(_COPY)[0]
         members = sorted(groups[owner], key=lambda file: file.thread != native)
-        yield Conversation(
-            provider="codex",
-            native_id=owner,
-            root=root,
-            sources=tuple(_source(file, native) for file in members),
-        )
+        sources = [_source(file, native) for file in members]
+        if native in names:
+            sources.append(name_source(root, native, names[native]))
+        yield Conversation(provider="codex", native_id=owner, root=str(root), sources=tuple(sources))
 
 
 def _owner(file: _File, threads: Mapping[str, _File]) -> str:

@@ -3,9 +3,9 @@
 All of it is kept in a ``ReaderState``, so that the next import goes on where the last one stopped. Names that begin
 with ``_`` are this module's own; the others are the surroundings that hold for every following line.
 
-Codex names turns since 0.1xx and messages since 0.15x only. Whatever has no name gets one here that begins with ``~``:
-a hash of what it says and of what stands before it, counted from the thread that it was written in first. A fork that
-repeats its parent's lines under the parent's ``session_meta`` therefore gives them the parent's names.
+Older versions name neither turns (0.79) nor messages (0.110). Whatever has no name gets one here that begins with
+``~``: a hash of what it says and of what stands before it, counted from the thread that it was written in first. A fork
+that repeats its parent's lines under the parent's ``session_meta`` therefore gives them the parent's names.
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ from porcelain.providers.times import EPOCH, later
 ABOUT = ""
 #: Hex digits of a record's id that a cursor remembers.
 _ID_BEGIN = 16
+#: Bytes of documents whose secrets are replaced in one call.
+_BATCH_BYTES = 256 * 1024
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Documents(Protocol):
@@ -112,6 +115,17 @@ class _Open(Struct):
     pending: int = 0
     offset: int = 0
     ord: int = 1
+
+
+class _Read(Struct):
+    """An entry as read from the sources ``holders``: its documents by native id, and their size with a line break
+    behind each. ``clean`` is without secrets and fit for any JSON parser; empty where a document is no JSON object."""
+
+    key: str
+    holders: list[_Open]
+    raw: dict[str, bytes]
+    size: int
+    clean: dict[str, bytes] = field(default_factory=dict)
 
 
 class _Landing:
@@ -223,14 +237,11 @@ class _Landing:
         state = ReaderState()
         if keys:
             keys.add(ABOUT)
-        for key in sorted(keys, key=lambda key: (key != ABOUT, self._made(opened, key), key)):
-            holders = [one for one in opened if key in one.stamps]
-            if not holders:
-                continue
+        for found in self._replaced(self._read(keys, opened)):
             if self.chunk.source_bytes >= CHUNK_BYTES:
                 self._pause(opened)
                 yield self.take_chunk()
-            self._land_entry(key, holders, opened, state)
+            self._land_entry(found, opened, state)
         for one in opened:
             self._close_page(one)
             one.facts.pending_bytes = one.pending
@@ -247,13 +258,38 @@ class _Landing:
             return 0
         return next((one.documents.made(key) for one in reversed(opened) if key in one.stamps), 0)
 
-    def _land_entry(self, key: str, holders: list[_Open], opened: list[_Open], state: ReaderState) -> None:
-        """Read an entry from all sources that hold it, and write what is new of it into the pages of the last."""
-        raw: dict[str, bytes] = {}
-        for one in holders:
-            raw.update(one.documents.read(key))
-        clean = self._clean(raw)
-        size = sum(len(data) + 1 for data in raw.values())
+    def _read(self, keys: set[str], opened: list[_Open]) -> Iterator[_Read]:
+        """The entries in their order, from all sources that hold them."""
+        for key in sorted(keys, key=lambda key: (key != ABOUT, self._made(opened, key), key)):
+            holders = [one for one in opened if key in one.stamps]
+            raw: dict[str, bytes] = {}
+            for one in holders:
+                raw.update(one.documents.read(key))
+            if holders:
+                yield _Read(key, holders, raw, sum(len(data) + 1 for data in raw.values()))
+
+    def _replaced(self, entries: Iterator[_Read]) -> Iterator[_Read]:
+        """The entries with secrets replaced, many in one call."""
+        batch: list[_Read] = []
+        held = 0
+        for one in entries:
+            batch.append(one)
+            held += one.size
+            if held >= _BATCH_BYTES:
+                yield from self._replace(batch)
+                batch, held = [], 0
+        yield from self._replace(batch)
+
+    def _replace(self, batch: list[_Read]) -> list[_Read]:
+        fit = [_fit(data) for one in batch for data in one.raw.values()]
+        clean = iter(self._options.redact(b"\n".join(fit)).split(b"\n"))
+        for one in batch:
+            one.clean = {name: next(clean) for name in one.raw}
+        return batch
+
+    def _land_entry(self, found: _Read, opened: list[_Open], state: ReaderState) -> None:
+        """Write what is new of an entry into the pages of the last source that holds it."""
+        key, holders, raw, size, clean = found.key, found.holders, found.raw, found.size, found.clean
         self.chunk.source_bytes += size
         last = holders[-1]
         broken = sum(len(data) for name, data in raw.items() if not clean[name])
@@ -293,12 +329,6 @@ class _Landing:
         if written:
             last.offset += size
             last.ord += 1
-
-    def _clean(self, raw: Mapping[str, bytes]) -> dict[str, bytes]:
-        """The documents with secrets replaced, fit for any JSON parser; empty those that are not JSON."""
-        fit = {name: repair(data)[0] if _is_json(data) else b"" for name, data in raw.items()}
-        clean = self._options.redact(b"\n".join(fit.values())).split(b"\n")
-        return dict(zip(fit, clean, strict=True))
 
     def _write(self, one: _Open, placed: Placed, size: int, opened: list[_Open]) -> None:
         for other in opened:
@@ -392,9 +422,11 @@ def _places(raw: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _is_json(data: bytes) -> bool:
+def _fit(data: bytes) -> bytes:
+    """``data`` fit for any JSON parser; nothing where it is no JSON object."""
+    fit, _ = repair(data)
     try:
-        msgspec.json.decode(repair(data)[0], type=dict[str, msgspec.Raw])
+        _OBJECT.decode(fit)
     except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+        return b""
+    return fit

@@ -1,4 +1,4 @@
-"""Glossary of the dialect ``factory/1``: rows of what a word is of, the word, the agent's own word, and where that stands.
+"""Glossary of the dialect ``factory/1``: what a word is of, the word, the agent's own word, and where that stands.
 
 An empty native word says that assembly derives the thing; no record names it.
 """

@@ -20,15 +20,17 @@ A document (sidecar, manifest, script) is one record, and a changed one a new re
 those are landed that were not there before. One that does not parse is pending.
 
 A compressed log is landed as the bytes that it was made of. Where the agent rewrites the first bytes of a log in place
-(``Source.slot``), these are left out of the comparison, and landed once more when they have changed.
+(``Source.slot``), these are left out of the comparison, and landed once more when they have changed. A source that is a
+part of a file (``Source.stamp``) is opened by its provider.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from stat import S_ISREG
-from typing import BinaryIO, Literal
+from typing import BinaryIO, Literal, cast
 
 from msgspec import UNSET, Struct, field
 
@@ -36,7 +38,7 @@ from porcelain.providers import jsonlines
 from porcelain.providers.content import ContentSink, Redactor
 from porcelain.providers.cursor import Cursor, SourceFacts, is_same_file, tail_digest
 from porcelain.providers.pages import NO_DIGEST, LandedPage, PageBuilder, SdBytes
-from porcelain.providers.reader import Conversation, Provider, ReaderState, Source
+from porcelain.providers.reader import Conversation, PartProvider, Provider, ReaderState, Source
 from porcelain.providers.records import Page
 from porcelain.providers.rows import OCTETS, LineReader, RowWriter
 from porcelain.providers.times import EPOCH, later
@@ -147,19 +149,26 @@ class _Landing:
 
     def land(self, source: Source, cursor: Cursor | None) -> Iterator[LandedChunk]:
         try:
-            stat = os.stat(source.path)
-            if cursor is not None and is_same_file(cursor, stat) and self._reason(cursor) is None:
+            if source.stamp:
+                same = cursor is not None and cursor.stamp == source.stamp
+            else:
+                stat = os.stat(source.path)
+                same = cursor is not None and is_same_file(cursor, stat)
+                if not same and not S_ISREG(stat.st_mode):
+                    self.chunk.problems.append(Problem(source.path, "not a file"))
+                    return
+            if cursor is not None and same and self._reason(cursor) is None:
                 return
-            if not S_ISREG(stat.st_mode):
-                self.chunk.problems.append(Problem(source.path, "not a file"))
-                return
-            with open_source(source.path) as (file, stat, size):
+            with self._open(source) as (file, stat, size):
                 if source.shape == "document":
                     self._land_document(source, cursor, file, stat)
                 else:
                     yield from self._land_log(source, cursor, file, stat, size)
         except OSError as error:
             self.chunk.problems.append(Problem(source.path, error.strerror or type(error).__name__))
+
+    def _open(self, source: Source) -> AbstractContextManager[tuple[BinaryIO, os.stat_result, int]]:
+        return cast(PartProvider, self._provider).open_part(source) if source.stamp else open_source(source.path)
 
     def _reason(self, cursor: Cursor) -> Reason | None:
         """Why a source must be read again although it has not changed."""
@@ -367,6 +376,7 @@ class _Landing:
             ord=progress.ord,
             open_line=progress.open_line,
             slot=self._slot(source, file),
+            stamp=source.stamp if seen else "",
             tail=tail_digest(file.fileno(), progress.offset, self._options.key, source.slot),
             reader=dict(progress.state.values),
             content=self._sink.keep,

@@ -41,7 +41,7 @@ from porcelain.providers.decoding import PATH_LENGTH, count, line_part, name
 from porcelain.providers.documents_landing import ABOUT, Documents
 from porcelain.providers.documents_landing import land_documents as land
 from porcelain.providers.opencode_discover import discover, discover_known, is_container, recognise, roots
-from porcelain.providers.opencode_parts import MESSAGE, PART, Message, SourcePart, Parts, TokenCounts
+from porcelain.providers.opencode_parts import MESSAGE, PART, Message, Parts, SourcePart, TokenCounts
 from porcelain.providers.opencode_tree import About
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
@@ -134,6 +134,7 @@ def _about(data: bytes, state: ReaderState, sink: ContentSink) -> Record:
         "parent": about.parent,
         "fork": fork.group(1) if fork else "",
         "reverted": reverted,
+        "archived": (from_milliseconds(about.archived) if about.archived else None) or "",
     }
     state.values = {key: value for key, value in stated.items() if value and len(value) <= PATH_LENGTH}
     rest = line_part(data, _ABOUT_ONLY, sink, of=reverted or None)

@@ -12,10 +12,11 @@ import os
 import shutil
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -36,11 +37,13 @@ _NEEDED = {
 
 
 class SessionRow(Struct, frozen=True):
-    """A session in a database; ``messages`` is how many it has, ``stamp`` changes whenever anything of it does."""
+    """A session in a database; ``messages`` is how many it has, ``share`` its part of all messages and parts,
+    ``stamp`` changes whenever anything of it does."""
 
     id: str
     parent: str
     messages: int
+    share: float
     stamp: str
 
 
@@ -50,8 +53,14 @@ class _Opened(Struct):
     folder: tempfile.TemporaryDirectory[str] | None
 
 
-#: Open connections by path: a copy is made once for all sessions of a database.
-_OPENED: dict[str, _Opened] = {}
+#: Open copies by path: one is made for all sessions of a database.
+_COPIES: dict[str, _Opened] = {}
+
+
+def file_size(path: str) -> int:
+    """Bytes of a database and its log; raises ``OSError``."""
+    log = path + "-wal"
+    return os.path.getsize(path) + (os.path.getsize(log) if os.path.exists(log) else 0)
 
 
 def file_stamp(path: str) -> str:
@@ -69,32 +78,29 @@ def file_stamp(path: str) -> str:
 def open_database(path: str) -> Iterator[sqlite3.Connection]:
     """A connection to the database at ``path``, inside one read transaction; TEXT comes as bytes.
 
-    Raises ``OSError`` when it cannot be read or has other tables than are known, also for what happens inside.
+    A database in place is open only as long as it is looked at: an agent that comes to its end meanwhile could not
+    put its log away. Raises ``OSError`` when it cannot be read or has other tables than are known, also for what
+    happens inside.
     """
-    try:
-        connection = _connection(path)
-        connection.execute("BEGIN")
+    with _os_errors():
+        opened = _open(path)
         try:
-            yield connection
+            opened.connection.execute("BEGIN")
+            yield opened.connection
+            opened.connection.execute("ROLLBACK")
+        except BaseException:
+            _close(_COPIES.pop(path, opened))
+            raise
         finally:
-            connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        close_database(path)
-        raise OSError(0, f"the database cannot be read ({type(error).__name__})") from error
-
-
-def close_database(path: str) -> None:
-    """Close what ``open_database`` keeps open of ``path``."""
-    opened = _OPENED.pop(path, None)
-    if opened is not None:
-        opened.connection.close()
-        _remove(opened.folder)
+            if opened.folder is None:
+                _close(opened)
 
 
 def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
     """All sessions, in order of their ids."""
     counted: dict[str, str] = {}
     messages: dict[str, int] = {}
+    rows: Counter[str] = Counter()
     for table in ("message", "part"):
         for session, count, newest, total in connection.execute(
             "SELECT session_id, count(*), max(time_updated), total(time_updated)"
@@ -102,13 +108,15 @@ def sessions(connection: sqlite3.Connection) -> list[SessionRow]:
         ):
             name = _text(session)
             counted[name] = f"{counted.get(name, '')} {count} {newest} {total:.0f}"
+            rows[name] += count
             if table == "message":
                 messages[name] = count
     found: list[SessionRow] = []
     for row in _rows(connection, "SELECT * FROM session ORDER BY id"):
         about = _about(row)
         stamp = digest(msgspec.json.encode(about) + counted.get(about.id, "").encode())
-        found.append(SessionRow(about.id, about.parent, messages.get(about.id, 0), stamp))
+        share = rows[about.id] / (rows.total() or 1)
+        found.append(SessionRow(about.id, about.parent, messages.get(about.id, 0), share, stamp))
     return found
 
 
@@ -235,21 +243,28 @@ def _os_errors() -> Iterator[None]:
 # -- opening ---------------------------------------------------------------------------------------------------------
 
 
-def _connection(path: str) -> sqlite3.Connection:
+def _open(path: str) -> _Opened:
     stamp = file_stamp(path)
-    known = _OPENED.get(path)
+    known = _COPIES.get(path)
     if known is not None and known.stamp == stamp:
-        return known.connection
-    close_database(path)
+        return known
+    if known is not None:
+        _close(_COPIES.pop(path))
     opened = _open_in_place(path, stamp) or _open_copy(path, stamp)
     try:
         _check_tables(opened.connection)
-    except OSError:
-        opened.connection.close()
-        _remove(opened.folder)
+    except (OSError, sqlite3.Error):
+        _close(opened)
         raise
-    _OPENED[path] = opened
-    return opened.connection
+    if opened.folder is not None:
+        _COPIES[path] = opened
+    return opened
+
+
+def _close(opened: _Opened) -> None:
+    opened.connection.close()
+    if opened.folder is not None:
+        opened.folder.cleanup()
 
 
 def _open_in_place(path: str, stamp: str) -> _Opened | None:
@@ -306,7 +321,8 @@ def _state(path: str) -> tuple[object, ...]:
 
 
 def _connect(path: str, options: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"file:{quote(path)}?{options}", uri=True, isolation_level=None)
+    uri = f"{Path(path).absolute().as_uri()}?{options}"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     try:
         connection.text_factory = bytes
         connection.execute("PRAGMA query_only = ON")
@@ -323,8 +339,3 @@ def _check_tables(connection: sqlite3.Connection) -> None:
         columns = {_text(row[1]) for row in connection.execute(f"PRAGMA table_info({table})")}
         if not needed <= columns:
             raise OSError(0, f"the database has no table {table} of a known form")
-
-
-def _remove(folder: tempfile.TemporaryDirectory[str] | None) -> None:
-    if folder is not None:
-        folder.cleanup()

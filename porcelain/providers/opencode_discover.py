@@ -34,6 +34,7 @@ class _Found(Struct):
     path: str
     src: str
     stamp: str
+    size: int = 0
 
 
 def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
@@ -57,13 +58,14 @@ def is_container(path: Path) -> bool:
     return path.is_file() and path.suffix == ".db"
 
 
-def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut | Container]:
+def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root``: a data folder, a ``storage`` folder, a database, or any folder that holds such."""
-    return discover_known(root, {})
+    return (one for one in discover_known(root, {}) if not isinstance(one, Container))
 
 
 def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut | Container]:
-    """As ``discover``; ``cursors`` of earlier imports, by path, keep what has not changed from being opened."""
+    """As ``discover``, and the databases; ``cursors`` of earlier imports, by path, keep what has not changed from being
+    opened."""
     found: list[_Found] = []
     for kind, path in _containers(str(root)):
         name = os.path.relpath(path, root).replace(os.sep, "/")
@@ -90,9 +92,9 @@ def recognise(path: Path) -> Conversation | None:
     else:
         return None
     for one in discover(storage):
-        if not isinstance(one, Conversation):
-            continue
-        if path.name.removesuffix(".json") in (source.path.rpartition(os.sep)[2] for source in one.sources):
+        if isinstance(one, Conversation) and any(
+            os.path.basename(source.path) == path.name.removesuffix(".json") for source in one.sources
+        ):
             return one
     return None
 
@@ -121,7 +123,8 @@ def _containers(root: str) -> Iterator[tuple[str, str]]:
 def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator[_Found]:
     for session, file in opencode_tree.session_files(storage).items():
         path = os.path.join(storage, "message", session)
-        stamps = opencode_tree.TreeDocuments(storage, session, file).stamps()
+        documents = opencode_tree.TreeDocuments(storage, session, file)
+        stamps = documents.stamps()
         if len(stamps) < 2:
             continue  # no message yet
         stamp = opencode_tree.digest(" ".join(f"{key}.{value}" for key, value in stamps.items()))
@@ -135,16 +138,24 @@ def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator
                 parent = opencode_tree.about(data).parent
             except (msgspec.DecodeError, RecursionError):
                 parent = ""
-        yield _Found(session, parent, path, f"{name}/{session}", stamp)
+        yield _Found(session, parent, path, f"{name}/{session}", stamp, documents.size)
 
 
 def _in_database(path: str, name: str, stamp: str, cursors: Mapping[str, Cursor]) -> list[_Found]:
     cursor = cursors.get(path)
     if cursor is not None and cursor.stamp == stamp:
         return _known_in(path, cursors)
+    size = opencode_database.file_size(path)
     with opencode_database.open_database(path) as connection:
         return [
-            _Found(row.id, row.parent, os.path.join(path, row.id), f"{name}/{row.id}", row.stamp)
+            _Found(
+                row.id,
+                row.parent,
+                os.path.join(path, row.id),
+                f"{name}/{row.id}",
+                row.stamp,
+                int(size * row.share),
+            )
             for row in opencode_database.sessions(connection)
             if row.id and row.messages
         ]
@@ -179,7 +190,14 @@ def _conversations(found: list[_Found], root: str, cursors: Mapping[str, Cursor]
         head = _head(one.session, parents)
         stream = "main" if one.session == head else one.session
         streams.setdefault(head, []).append(
-            Source(path=one.path, src=one.src, shape="document", stream=stream, stamp=one.stamp)
+            Source(
+                path=one.path,
+                src=one.src,
+                shape="document",
+                stream=stream,
+                stamp=one.stamp,
+                size=one.size,
+            )
         )
     for head in sorted(streams):
         yield Conversation(provider="opencode", native_id=head, root=root, sources=tuple(streams[head]))

@@ -111,8 +111,9 @@ _WRITTEN = Shape(Written)
 
 
 class Parts:
-    """The parts of one message of ``session``, added in order of their ids. ``parts`` belong to the message's record, ``results`` are
-    records of tools that came to an end, each with the id of its part; ``dropped`` is what is left out."""
+    """The parts of one message of ``session``, added in order of their ids. ``parts`` belong to the message's record,
+    ``results`` are records of tools that came to an end, each with the id of its part; ``dropped`` is what is left
+    out."""
 
     def __init__(self, message: str, session: str | None, sink: ContentSink) -> None:
         self.parts: list[Part] = []
@@ -211,10 +212,8 @@ class Parts:
             return None
         body = url[head.end() :]
         try:
-            if ";base64" in head.group(2):
-                data = base64.b64decode(body, validate=True)
-            else:
-                data = unquote_to_bytes(body)
+            is_base64 = ";base64" in head.group(2)
+            data = base64.b64decode(body, validate=True) if is_base64 else unquote_to_bytes(body)
         except (binascii.Error, ValueError):
             return None
         kind = name(mime) or name(head.group(1))

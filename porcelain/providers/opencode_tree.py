@@ -129,7 +129,8 @@ def session_files(storage: str) -> dict[str, str]:
 
 
 class TreeDocuments:
-    """What a tree holds of one session: the documents of ``providers.documents_landing``."""
+    """What a tree holds of one session: the documents of ``providers.documents_landing``. ``size`` is how many bytes
+    there are, after ``stamps`` was asked."""
 
     def __init__(self, storage: str, session: str, path: str) -> None:
         self._session = session
@@ -138,29 +139,34 @@ class TreeDocuments:
         self._parts = os.path.join(storage, "part")
         self._found: dict[str, list[tuple[str, str]]] = {}
         self._changed = 0
+        self.size = 0
 
     def stamps(self) -> dict[str, str]:
         """From names, sizes and times of the files alone."""
         stamps: dict[str, str] = {}
-        self._found = {}
+        self._found, self._changed, self.size = {}, 0, 0
         if self._path:
             own = os.stat(self._path)
-            self._changed = own.st_mtime_ns
+            self._note(own)
             stamps[ABOUT] = _stamp(own)
         loose = _loose_parts(self._parts)
         for stem, path, stat in _files(self._messages):
             native = stem if _NATIVE.match(stem) else _head(path).id or stem
             files = [(native, path)]
             states = [_stamp(stat)]
-            self._changed = max(self._changed, stat.st_mtime_ns)
+            self._note(stat)
             parts = [*loose.get(native, ()), *_files(os.path.join(self._parts, native))]
             for part, part_path, part_stat in sorted(parts, key=lambda part: part[0]):
                 files.append((part, part_path))
-                self._changed = max(self._changed, part_stat.st_mtime_ns)
+                self._note(part_stat)
                 states.append(f"{part}.{_stamp(part_stat)}")
             self._found[native] = files
             stamps[native] = digest(" ".join(states))
         return stamps
+
+    def _note(self, stat: os.stat_result) -> None:
+        self._changed = max(self._changed, stat.st_mtime_ns)
+        self.size += stat.st_size
 
     def changed(self) -> int:
         return self._changed

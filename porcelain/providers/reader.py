@@ -6,9 +6,11 @@ functions of ``Provider``; ``landing.py`` drives them and knows no format at all
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +28,7 @@ class Source(Struct, frozen=True, kw_only=True):
     """One file of a conversation. ``src`` is its name relative to the conversation (``<id>.jsonl``,
     ``subagents/agent-a1.jsonl``), forward slashes; ``stream`` and ``batch`` say whose records it holds. ``slot`` is how
     many bytes at the beginning of a log, its whole first line, the agent rewrites in place. ``stamp``, of a source that
-    is not one file, is text that changes whenever the source does."""
+    is not one file, is text that changes whenever the source does, and ``size`` about how many bytes it has."""
 
     path: str
     src: str
@@ -36,6 +38,7 @@ class Source(Struct, frozen=True, kw_only=True):
     batch: str | None = None
     slot: int = 0
     stamp: str = ""
+    size: int = 0
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
@@ -117,3 +120,11 @@ class Provider(Protocol):
         self, line: bytes, source: Source, state: ReaderState, sink: ContentSink
     ) -> Iterable[Entry]:
         """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced."""
+
+
+class PartProvider(Provider, Protocol):
+    """What a provider offers beyond that whose sources may be parts of a file."""
+
+    def open_part(self, source: Source) -> AbstractContextManager[tuple[BinaryIO, os.stat_result, int]]:
+        """The bytes of a source with a ``stamp`` as a file, the stat of the file it is a part of, and how many bytes
+        there are. Raises ``OSError``."""

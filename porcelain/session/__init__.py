@@ -7,7 +7,8 @@ The model (no commands, nothing is printed; all functions take a ``Store`` or a 
 ``nodes``            the node object, ``node_hash``, ``subtree_hash``
 ``events``           the event object, bodies, ``event_hash``
 ``names``            the refs of sessions: ``heads``, ``session_ids``, ``Diverged``
-``store``            ``new_session``, ``add_turn``, ``add_turns``, ``set_label``, ``open_session``; ``Turn``
+``store``            ``Turn``, ``new_session``, ``add_turn``, ``add_turns``, ``set_label``
+``change``           ``open_session``, ``Session``; ``Change``: what all writers work with
 ``places``           ``resolve_node``, ``current_seq``, ``move_to`` (cd), ``move_back``; ``AmbiguousLabel``
 ``listing``          ``list_sessions``, ``tree_rows``, ``branch_points``, ``show_node``, ``subtree_document``
 ``retention``        ``hold_open``, ``collect`` (gc), ``is_removed``

@@ -52,7 +52,20 @@ def chain_check(view: Snapshot, sid: str, *, replay: bool = False) -> list[Check
     heads = names.heads(view, sid)
     if not heads:
         return [Check(sid=sid, head=None, status="unchained", events=0, nodes=0)]
-    return [check_head(view, sid, head, replay=replay) for head in heads]
+    misnamed = [
+        Check(
+            sid=sid,
+            head=name.rsplit("/", 1)[1],
+            status="corrupted",
+            events=0,
+            nodes=0,
+            reason="hash_mismatch",
+            place=name,
+            what="the ref stands elsewhere than its name says",
+        )
+        for name in names.misnamed_heads(view, sid)
+    ]
+    return misnamed + [check_head(view, sid, head, replay=replay) for head in heads]
 
 
 def check_head(view: Snapshot, sid: str, head: str, *, replay: bool = False) -> Check:

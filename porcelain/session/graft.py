@@ -18,12 +18,18 @@ from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
 from porcelain.session import names
+from porcelain.session.change import (
+    Added,
+    Change,
+    Labelled,
+    Session,
+    one_head,
+)
 from porcelain.session.events import KIND, Event, node_seq
 from porcelain.session.identity import check_sid
 from porcelain.session.nodes import Node
 from porcelain.session.places import identity
 from porcelain.session.replay import Tree, main_chain, replay
-from porcelain.session.store import Added, Change, Labelled, Session, one_head
 
 Turn = tuple[str, str, str, str, str]
 _ATTEMPTS = 100

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.session import names
+from porcelain.session.change import Session, open_head
 from porcelain.session.events import KIND, Event
 from porcelain.session.identity import bates_of
 from porcelain.session.nodes import Node
 from porcelain.session.places import current_seq
-from porcelain.session.store import Session, open_head
 
 
 class Summary(NamedTuple):

@@ -54,6 +54,12 @@ def heads(view: Snapshot, sid: str) -> list[str]:
     return [key.hex() for _, key in view.refs(heads_prefix(sid))]
 
 
+def misnamed_heads(view: Snapshot, sid: str) -> list[str]:
+    """The refs of heads that stand elsewhere than their names say, which only a change by hand can bring about."""
+    prefix = heads_prefix(sid)
+    return [name for name, key in view.refs(prefix) if name[len(prefix) :] != key.hex()]
+
+
 def session_ids(view: Snapshot) -> list[str]:
     """All sessions that have a head, ascending."""
     return sorted({name.split("/", 2)[1] for name, _ in view.refs(PREFIX) if name.count("/") == 3})

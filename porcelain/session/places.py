@@ -7,10 +7,10 @@ from objstore.objects import SESSION_NODE
 from objstore.refs import ANY
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
+from porcelain.session.change import Session, open_session
 from porcelain.session.identity import bates_of, is_bates, seq_of
 from porcelain.session.names import current_ref
 from porcelain.session.nodes import Node
-from porcelain.session.store import Session, open_session
 
 
 class AmbiguousLabel(UsageError):

@@ -14,12 +14,12 @@ from typing import Any
 from objstore.errors import CheckFailed, NotFound
 from objstore.merkle import prove, root_of_sorted
 from objstore.snapshot import Snapshot
+from porcelain.session.change import Session
 from porcelain.session.identity import bates_of
 from porcelain.session.index import TreeIndex
 from porcelain.session.nodes import Node
 from porcelain.session.proof_checking import INCLUSION, INSERTION, RULES_DOCUMENT
 from porcelain.session.replay import Tree, main_chain, replay
-from porcelain.session.store import Session
 
 
 class _AsOf:

@@ -18,10 +18,10 @@ from objstore.errors import CheckFailed, UsageError
 from objstore.merkle import SiblingOrder
 from objstore.snapshot import Snapshot
 from objstore.store import load
+from porcelain.session.change import Session
 from porcelain.session.events import KIND, Event, node_seq
 from porcelain.session.identity import MAX_SEQ, bates_of, seq_of, split_bates
 from porcelain.session.nodes import Node, check_node, node_hash, subtree_hash
-from porcelain.session.store import Session
 
 Pair = tuple[str, ObjectId]
 

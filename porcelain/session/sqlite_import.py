@@ -16,12 +16,12 @@ from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.session import names
+from porcelain.session.change import require_sha256
 from porcelain.session.events import KIND, Event, follow, node_seq
 from porcelain.session.index import State, TreeIndex
 from porcelain.session.replay import main_chain
 from porcelain.session.retention import removed_key
 from porcelain.session.sqlite_reading import Verified, read_session, secrets_in, verify_recorded
-from porcelain.session.store import require_sha256
 
 _ATTEMPTS = 100
 

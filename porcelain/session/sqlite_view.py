@@ -19,12 +19,12 @@ from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.lineage.output_file import replacing
+from porcelain.session.change import Session
 from porcelain.session.events import Event
 from porcelain.session.identity import bates_of
 from porcelain.session.nodes import Node
 from porcelain.session.places import current_seq
 from porcelain.session.replay import main_chain
-from porcelain.session.store import Session
 
 #: ``PRAGMA application_id`` of our files: "objs".
 APPLICATION_ID = 0x6F626A73

@@ -15,12 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
+from objstore import kinds
+from objstore.errors import CheckFailed
 from objstore.store import Store
 from porcelain.flow.export_chain import chains_of, pick_chain
 from porcelain.flow.export_folder import export_chain
-from porcelain.flow.folder_check import check_folder, scan
+from porcelain.flow.folder_check import check_folder
+from porcelain.flow.folder_check_scan import scan
 from porcelain.flow.import_foreign import conversations_of, import_conversation
+from porcelain.flow.import_kinds import FlowFile
 from porcelain.flow.sd import SdPart, read_sd, write_sd
 from porcelain.flow.sf import SfNode, read_round, write_round
 from tests.porcelain.flow.folders import (
@@ -38,6 +43,7 @@ from tests.porcelain.flow.folders import (
 )
 from tests.porcelain.importing.driving import HOME, objstore, succeed
 
+FIRST = read_round(chain(landed_files(), 1)[0][0])
 KEEP = ("config", "content.keep", "on")
 
 
@@ -188,6 +194,41 @@ def test_without_content_structure_is_kept_and_that_is_said(tmp_path: Path) -> N
     assert tree(tmp_path / "out") == tree(root)
     with Store.open(store, read_only=True) as found:
         assert {n: k for n, k in found.refs().items() if not n.startswith("content/")} == before
+
+
+def test_of_all_conversations_those_that_can_be_written_are(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    succeed(store, "import", home=HOME)
+    succeed(store, "flow", "export", "--all", tmp_path / "ours")
+    succeed(store, "flow", "import", build(tmp_path / "root"))
+    result = objstore(store, "flow", "export", "--all", tmp_path / "out")
+    assert result.code == 1 and result.err.count("cannot be written again") == 1
+    assert tree(tmp_path / "out") == tree(tmp_path / "ours")
+    with Store.open(store, read_only=True) as found:
+        own = found.store_id
+    assert objstore(store, "flow", "export", "--all", "--origin", own, tmp_path / "mine").code == 0
+    assert tree(tmp_path / "mine") == tree(tmp_path / "ours")
+
+
+def test_a_session_of_two_conversations(store: Path, tmp_path: Path) -> None:
+    root = build(tmp_path / "root")
+    second = replace(FIRST.header, conversation="another")
+    data, digest = write_round(second, FIRST.nodes, FIRST.relations, FIRST.unresolved)
+    path = root / "_conversations" / "another" / "rounds" / f"r000001-{digest[:12]}.sf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    assert "2 conversations" in succeed(store, "flow", "import", root).err
+    out = tmp_path / "out"
+    for name in ("another", SESSION):
+        succeed(store, "flow", "export", name, out)
+    assert tree(out) == tree(root)
+
+
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "a/../../x", "a//x", "a\\x", "c:x", "a/./x", "", "a\nb"])
+def test_no_file_is_ever_written_outside_of_the_folder(path: str) -> None:
+    entry = FlowFile(bytes=1, digest="ab" * 32, form="whole", format="sd", number=1, path=path)
+    with pytest.raises(CheckFailed):
+        kinds.decode("flow-file", kinds.encode(entry))
 
 
 def test_a_secret_is_replaced_and_the_file_not_kept(store: Path, tmp_path: Path) -> None:

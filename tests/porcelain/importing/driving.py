@@ -108,9 +108,16 @@ def run(store: Path, *words: str | Path, home: Path | None = None, **options: An
 
 
 def patched(path: Path, *lines: str) -> Path:
-    """A script at ``path`` that runs the program after ``lines``, in worker processes too."""
-    text = "import sys\nimport porcelain.main\n" + "\n".join(lines)
-    path.write_text(text + '\nif __name__ == "__main__":\n    sys.exit(porcelain.main.main())\n')
+    """A script at ``path`` that runs the program after ``lines``, which its worker processes run too: they are started
+    fresh, and Python itself runs ``sitecustomize`` in them."""
+    text = "import sys\nimport porcelain.main\n" + "\n".join(lines) + "\n"
+    folder = path.with_suffix(".patches")
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(text)
+    path.write_text(
+        f'import os\nos.environ["PYTHONPATH"] = {str(folder)!r} + os.pathsep + os.environ["PYTHONPATH"]\n'
+        f'{text}if __name__ == "__main__":\n    sys.exit(porcelain.main.main())\n'
+    )
     return path
 
 

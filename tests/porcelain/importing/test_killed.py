@@ -24,9 +24,10 @@ def test_small_pieces_make_many_commits(reference: Undisturbed) -> None:
     assert len(objstore(store, "reflog", chain).out.splitlines()) > 8
 
 
-@pytest.mark.parametrize(("seed", "processes"), [(1, 1), (2, 1), (3, 2), (4, 2)])
-def test_killed_at_random(tmp_path: Path, reference: Undisturbed, seed: int, processes: int) -> None:
-    round_of_kills(tmp_path, reference, random.Random(seed), processes)
+@pytest.mark.parametrize("processes", [1, 2])
+def test_killed_at_random(tmp_path: Path, reference: Undisturbed, processes: int) -> None:
+    chance = random.Random(processes)
+    assert sum(round_of_kills(tmp_path, reference, chance, processes) for _ in range(2)) > 0
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -20,7 +20,8 @@ from porcelain.providers import factory
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.factory_dialect import TERMS
-from porcelain.providers.landing import LandedPage, LandingOptions, land_conversation
+from porcelain.providers.landing import LandingOptions, land_conversation
+from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
 from porcelain.providers.records import Changes, Part, Record, Usage
 from porcelain.providers.redaction import redact

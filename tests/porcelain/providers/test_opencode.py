@@ -24,11 +24,18 @@ from porcelain.flow.assembly import assemble
 from porcelain.flow.entries import from_page
 from porcelain.flow.sd import sd_bytes
 from porcelain.main import main
-from porcelain.providers import documents_landing, opencode, opencode_database, opencode_discover
+from porcelain.providers import (
+    documents_landing,
+    opencode,
+    opencode_database,
+    opencode_discover,
+    opencode_tree,
+)
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, container_cursor
-from porcelain.providers.landing import LandedChunk, LandedPage, LandingOptions
+from porcelain.providers.landing import LandedChunk, LandingOptions
 from porcelain.providers.opencode_dialect import TERMS
+from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Container, Conversation, LeftOut, ReaderState, Source
 from porcelain.providers.records import Changes, Part, Record, Usage, page_record_ids
 from porcelain.providers.redaction import redact
@@ -158,6 +165,7 @@ CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_create
 CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, time_created integer,
   time_updated integer, data text NOT NULL);
 CREATE INDEX part_message_id_id_idx ON part (message_id, id);
+CREATE INDEX part_session_idx ON part (session_id);
 CREATE TABLE event (id text PRIMARY KEY, data text);
 """
 
@@ -314,6 +322,11 @@ def text_id(text: str) -> str:
     return ContentSink(keep=False).text(text)
 
 
+def parts_of(record: Record) -> list[Part]:
+    assert not isinstance(record.parts, type(UNSET))
+    return record.parts
+
+
 def read(own: dict[str, Any], *parts: dict[str, Any], stream: str = "main") -> list[Record]:
     """The records of one message, read by itself."""
     documents = {one["id"]: dumps(one).encode() for one in (own, *parts)}
@@ -361,7 +374,7 @@ def test_an_answer_and_the_result_of_its_tool() -> None:
     assert (record.call, record.parent, record.model) == (said["id"], asked["id"], "m-1")
     assert (record.from_, record.flags, record.run, record.trigger) == ("agent", ["finished"], UNSET, UNSET)
     assert record.usage == Usage(in_=10, out=4, reasoning=1, cache_read=7, cache_write=2)
-    assert [(p.k, p.name) for p in record.parts or ()] == [
+    assert [(p.k, p.name) for p in parts_of(record)] == [
         ("reasoning", UNSET),
         ("text", UNSET),
         ("call", "bash"),
@@ -394,7 +407,7 @@ def test_an_answer_and_the_result_of_its_tool() -> None:
 def test_a_tool_that_goes_on_has_no_result_yet(status: str) -> None:
     said = answer(2, message(1, "user"))
     (record,) = read(said, tool(5, said, status=status))
-    assert [p.k for p in record.parts or ()] == ["call", "data"]
+    assert [p.k for p in parts_of(record)] == ["call", "data"]
 
 
 def test_a_failed_tool() -> None:
@@ -402,7 +415,7 @@ def test_a_failed_tool() -> None:
     one = tool(5, said, status="error", error="No such file", metadata={"filediff": {"additions": 3}})
     del one["state"]["output"]
     _, result = read(said, one)
-    (shown,) = result.parts or ()
+    (shown,) = parts_of(result)
     assert (shown.failed, shown.content, result.changes) == (True, text_id("No such file"), UNSET)
 
 
@@ -482,7 +495,7 @@ def test_bytes_of_files() -> None:
         part(3, own, "file", mime="text/plain", url="data:text/plain;base64,***"),
         part(4, own, "file", mime="text/plain", url="file:///home/mira/a.txt", filename="a.txt"),
     )
-    found = [(p.k, p.media, p.bytes if p.k == "media" else None) for p in record.parts or ()]
+    found = [(p.k, p.media, p.bytes if p.k == "media" else None) for p in parts_of(record)]
     assert found == [
         ("media", "image/png", 4),
         ("media", "text/plain", 3),
@@ -492,7 +505,7 @@ def test_bytes_of_files() -> None:
     ]
     said = answer(2, own)
     _, result = read(said, tool(5, said, attachments=[{"mime": "image/png", "url": f"data:;base64,{image}"}]))
-    assert [(p.k, p.bytes) for p in result.parts or ()][1:] == [("media", 4)]
+    assert [(p.k, p.bytes) for p in parts_of(result)][1:] == [("media", 4)]
     assert image.encode() not in encode(result)
 
 
@@ -500,7 +513,7 @@ def test_values_of_other_types_than_known_are_left_alone() -> None:
     own = message(1, "assistant", tokens={"input": "many", "output": 3}, modelID=7, summary="s", finish=1)
     (record,) = read(own, {**part(1, own, "text", text=5), "state": []})
     assert (record.usage, record.model) == (Usage(out=3), UNSET)
-    assert [p.k for p in record.parts or ()] == ["data", "data"]
+    assert [p.k for p in parts_of(record)] == ["data", "data"]
 
 
 def test_no_record_says_where_it_was_read() -> None:
@@ -533,9 +546,14 @@ def test_what_a_session_says_of_itself() -> None:
         "parent": CHILD,
         "fork": "2",
         "reverted": native("msg", 4),
+        "archived": "2026-03-04T05:06:08.005Z",
     }
-    assert (record.id, record.label, record.label_content) == (SESSION, UNSET, text_id(stated["title"]))
-    (rest,) = record.parts or ()
+    assert (record.id, record.label, record.label_content) == (
+        SESSION,
+        UNSET,
+        text_id("Glaze table (fork #2)"),
+    )
+    (rest,) = parts_of(record)
     assert rest.of == native("msg", 4)
     kept = [json.loads(data)["text"] for _, data in sink.found]
     assert json.loads(kept[0]) == {"archived": START + 5, "revert": stated["revert"]}
@@ -561,7 +579,7 @@ def test_a_message_is_the_same_record_from_both_forms(input_: Any, text: str, ex
     said = answer(2, asked, variant=extra)
     parts = [part(3, said, "text", text=text), tool(4, said, input=input_, output=text)]
     indented = {
-        one["id"]: opencode_database.compact(json.dumps(one, indent=2).encode()) for one in (said, *parts)
+        one["id"]: opencode_tree.compact(json.dumps(one, indent=2).encode()) for one in (said, *parts)
     }
     rows = {
         one["id"]: json.dumps(
@@ -645,7 +663,7 @@ def test_a_migration_that_stopped_after_15_percent(tmp_path: Path, what: str, fi
         session = one.session["id"]
         turns = [r.id for r in store.records(session) if r.trigger == "external"]
         if what != "parts" or first == "tree":
-            assert sorted(turns) == [m["id"] for m in one.messages if m["role"] == "user"]
+            assert sorted(map(str, turns)) == [m["id"] for m in one.messages if m["role"] == "user"]
         assert {r.id for r in store.records(session)} == {r.id for r in whole.records(session)}
 
 
@@ -1155,7 +1173,7 @@ def test_one_session_by_its_file(tmp_path: Path) -> None:
     assert opencode.recognise(tmp_path / "other.json") is None
     database = write_database(tmp_path / "any.db", talk())
     assert opencode.is_container(database) and not opencode.is_container(file)
-    (container, conversation) = opencode.discover(database)
+    (container, conversation) = opencode.discover_known(database, {})
     assert isinstance(container, Container) and isinstance(conversation, Conversation)
     assert conversation.sources[0].src == f"any.db/{SESSION}"
 

@@ -17,7 +17,12 @@ from porcelain.session import names
 from porcelain.session.checking import Check, chain_check, check_all
 from porcelain.session.events import Body, Event, check_link, event_hash, follow
 from porcelain.session.replay import main_chain
-from porcelain.session.store import Turn, add_turns, new_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 
@@ -237,6 +242,35 @@ def test_bodies_have_exactly_their_keys(store: Store, asked: str) -> None:
                 store.put(store.get(key) | {"body": rest})
         with pytest.raises(CheckFailed):
             store.put(store.get(key) | {"body": body | {"note": "x"}})
+
+
+def test_hashes_in_events_are_hexadecimal(store: Store, asked: str) -> None:
+    for key, _ in chain(store, asked):
+        whole = store.get(key)
+        for at in [("event_hash",), *(("body", name) for name in whole["body"])]:
+            value = whole[at[0]] if len(at) == 1 else whole["body"][at[1]]
+            if not isinstance(value, str) or len(value) != 64:
+                continue
+            for wrong in (value[:-1] + "g", value[:9] + " " + value[10:], value[:-1], value + "0", "A" * 64):
+                changed = {"body": whole["body"] | {at[-1]: wrong}} if len(at) == 2 else {at[0]: wrong}
+                with pytest.raises(CheckFailed):
+                    store.put(whole | changed)
+        if whole["previous"]:
+            for previous in (["x" * 64], ["ab"], [*whole["previous"], *whole["previous"]], []):
+                with pytest.raises(CheckFailed):
+                    store.put(whole | {"previous": previous})
+
+
+def test_a_head_that_was_moved_by_hand_is_found(store: Store, asked: str, turn: Make) -> None:
+    (key, _), (_, last) = chain(store, asked)[-2:]
+    (name,) = store.refs("session/")
+    store.update_ref(name, key, store.ref(name))
+    with store.snapshot() as view:
+        first, second = chain_check(view, asked)
+    assert (first.status, first.place, first.reason) == ("corrupted", name, "hash_mismatch")
+    assert (second.status, second.events) == ("verified", last.seq - 1)
+    with pytest.raises(CheckFailed):
+        add_turns(store, asked, [turn(store, "nowhere", 0)])
 
 
 def test_an_event_is_held_to_the_ones_before_it(store: Store, asked: str) -> None:

@@ -12,12 +12,19 @@ from objstore.errors import Conflict
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
 from porcelain.session import names
+from porcelain.session.change import open_session
 from porcelain.session.checking import chain_check
 from porcelain.session.graft import graft_heads, join_heads
 from porcelain.session.listing import list_sessions
 from porcelain.session.places import current_seq
 from porcelain.session.retention import collect
-from porcelain.session.store import Turn, add_turn, add_turns, new_session, open_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 
@@ -162,7 +169,7 @@ def test_a_label_on_one_and_a_turn_on_the_other_graft_without_duplicates(turn: M
 
 def test_a_later_label_of_a_grafted_turn_follows_it(turn: Make) -> None:
     a, b, sid = pair(turn)
-    add_turns(a, sid, [turn(a, "a1", 2), turn(a, "a2", 3)])
+    add_turns(a, sid, [turn(a, "a1", 2), turn(a, "a2", 3), turn(a, "a3", 3)])
     add_turn(b, sid, turn(b, "b1", 1))
     sync(a, b)
     graft_heads(a, sid)
@@ -170,9 +177,9 @@ def test_a_later_label_of_a_grafted_turn_follows_it(turn: Make) -> None:
     add_turn(b, sid, turn(b, "b2", 3))
     sync(a, b)
     done = graft_heads(a, sid)
-    assert [one.bates[-1] for one in done.nodes] == ["6"]
+    assert [one.bates[-1] for one in done.nodes] == ["7"]
     assert {one[1:] for one in tree(a, sid).values()} >= {("b1", "later"), ("b2", None), ("a2", None)}
-    assert len(tree(a, sid)) == 7
+    assert len(tree(a, sid)) == 8
     assert in_order(a, sid)
     sync(b, a)
     assert heads(b, sid) == heads(a, sid)

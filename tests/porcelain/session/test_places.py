@@ -13,6 +13,7 @@ from objstore.errors import NotFound, UsageError
 from objstore.snapshot import resolve
 from objstore.store import Store
 from porcelain.session import names
+from porcelain.session.change import open_session
 from porcelain.session.listing import (
     branch_points,
     list_sessions,
@@ -22,7 +23,13 @@ from porcelain.session.listing import (
 )
 from porcelain.session.places import AmbiguousLabel, current_seq, move_back, move_to, resolve_node
 from porcelain.session.retention import collect, hold_open, is_removed
-from porcelain.session.store import Turn, add_turn, add_turns, new_session, open_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 ROOT = Path(__file__).resolve().parents[3]

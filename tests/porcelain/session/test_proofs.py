@@ -14,9 +14,16 @@ from hypothesis import strategies as st
 from objstore.errors import CheckFailed, NotFound
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
+from porcelain.session.change import open_session
 from porcelain.session.proof_checking import check_proof, proof_bytes
 from porcelain.session.proofs import prove_insertion, prove_node
-from porcelain.session.store import Turn, add_turn, add_turns, new_session, open_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 PARENTS = (0, 1, 1, 2, 0, 5, 5, 5, 5, 5, 2)

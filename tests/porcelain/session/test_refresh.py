@@ -10,6 +10,7 @@ from msgspec import structs
 
 from objstore.errors import CheckFailed, NotFound, UsageError
 from objstore.store import Store
+from porcelain.session.change import open_session
 from porcelain.session.index import TreeIndex
 from porcelain.session.nodes import subtree_hash
 from porcelain.session.refresh import (
@@ -23,7 +24,13 @@ from porcelain.session.refresh import (
     encode_fetched,
     fetch_node,
 )
-from porcelain.session.store import Turn, add_turn, add_turns, new_session, open_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 

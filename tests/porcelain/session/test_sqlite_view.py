@@ -19,6 +19,7 @@ from objstore.errors import CheckFailed, NotFound, StorageError
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
 from porcelain.session import names
+from porcelain.session.change import open_session
 from porcelain.session.checking import chain_check
 from porcelain.session.events import Body, event_hash
 from porcelain.session.places import move_to
@@ -27,7 +28,13 @@ from porcelain.session.retention import collect, is_removed
 from porcelain.session.sqlite_import import import_session
 from porcelain.session.sqlite_reading import check_file, read_session, verify_recorded
 from porcelain.session.sqlite_view import export_session
-from porcelain.session.store import Turn, add_turn, add_turns, new_session, open_session, set_label
+from porcelain.session.store import (
+    Turn,
+    add_turn,
+    add_turns,
+    new_session,
+    set_label,
+)
 
 Make = Callable[..., Turn]
 VERIFIER = Path(__file__).resolve().parents[3] / "fixtures" / "verify_session_db.py"

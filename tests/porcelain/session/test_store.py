@@ -16,17 +16,16 @@ from objstore.memory import MemoryDatabase
 from objstore.snapshot import Snapshot, Stored, resolve
 from objstore.store import Store
 from porcelain.session import names
+from porcelain.session.change import Change, open_session
 from porcelain.session.checking import chain_check
 from porcelain.session.identity import MAX_SEQ
 from porcelain.session.index import index_prefix, read_state
 from porcelain.session.places import current_seq
 from porcelain.session.store import (
-    Change,
     Turn,
     add_turn,
     add_turns,
     new_session,
-    open_session,
     refresh_index,
     set_label,
 )

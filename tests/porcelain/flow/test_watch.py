@@ -1,0 +1,189 @@
+"""Landing, assembling and following: rounds appear as conversations grow, whoever was interrupted before."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from objstore.errors import Conflict
+from objstore.store import Store
+from porcelain.flow import watch, watch_changes
+from porcelain.flow.folder_check import check_folder
+from porcelain.flow.folder_check_scan import scan
+from porcelain.flow.store import flow_ref
+from porcelain.flow.watch_pass import Pass
+from tests.porcelain.flow.folders import tree
+from tests.porcelain.importing.driving import (
+    HOME,
+    TIDEPOOL,
+    copy_home,
+    eventually,
+    finish,
+    objstore,
+    start,
+    succeed,
+    verify,
+)
+
+NAME = TIDEPOOL.stem
+
+
+def heads(store: Path) -> dict[str, str]:
+    with Store.open(store, read_only=True) as found:
+        return found.refs("flow/")
+
+
+def forget_rounds(store: Path) -> None:
+    """As after a landing that was interrupted before anything was assembled."""
+    with Store.open(store) as found:
+        batch = found.batch()
+        for name, head in found.refs("flow/").items():
+            batch.move_ref(name, None, head, "test")
+        found.commit(batch)
+
+
+def test_assembly_of_what_has_landed(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    succeed(store, "flow", "land", home=HOME)
+    wanted = heads(store)
+    assert succeed(store, "flow", "assemble").err == "0 new rounds in 0 conversations\n"
+    forget_rounds(store)
+    assert heads(store) == {}
+    result = succeed(store, "flow", "assemble", NAME[:8], "--json").json
+    assert (result["conversations"], result["rounds"], result["problems"]) == (1, 1, [])
+    assert list(heads(store)) == [name for name in wanted if name.endswith(NAME)]
+    succeed(store, "flow", "assemble")
+    assert heads(store) == wanted
+    verify(store)
+
+
+def test_one_look(tmp_path: Path) -> None:
+    home, store = copy_home(tmp_path / "home"), tmp_path / "store"
+    path = home / TIDEPOOL
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data.splitlines(keepends=True)[:15]))
+    succeed(store, "init")
+    rows = [
+        json.loads(line)
+        for line in succeed(store, "flow", "watch", "--once", "--json", home=home).out.splitlines()
+    ]
+    assert len(rows) == len(heads(store)) and {row["round"] for row in rows} == {1}
+    assert succeed(store, "flow", "watch", "--once", home=home).out == ""
+    path.write_bytes(data)
+    line = succeed(store, "flow", "watch", "--once", "--export", tmp_path / "out", home=home).out
+    assert line.startswith(f"claude/{NAME}: round 2, seq 2 to 2, ")
+    checks = list(check_folder(scan(tmp_path / "out")))
+    assert [one for check in checks for one in check.problems] == [] and sum(c.rounds for c in checks) == 2
+    before = tree(tmp_path / "out")
+    succeed(store, "flow", "watch", "--once", "--export", tmp_path / "out", home=home)
+    assert tree(tmp_path / "out") == before
+    verify(store)
+
+
+def test_one_look_at_some(tmp_path: Path) -> None:
+    succeed(tmp_path / "store", "init")
+    out = succeed(tmp_path / "store", "flow", "watch", "--once", "--provider", "pi", home=HOME).out
+    assert out and all(line.startswith("pi/") for line in out.splitlines())
+    out = succeed(tmp_path / "store", "flow", "watch", "--once", HOME / TIDEPOOL).out
+    assert [line.split(":")[0] for line in out.splitlines()] == [f"claude/{NAME}"]
+    assert objstore(tmp_path / "store", "flow", "watch", "--once").code == 2
+
+
+def test_it_follows_until_it_is_interrupted(tmp_path: Path) -> None:
+    home, store = copy_home(tmp_path / "home"), tmp_path / "store"
+    path = home / TIDEPOOL
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:15]))
+    succeed(store, "init")
+    process = start(store, "flow", "watch", "--interval", "0.1", home=home)
+    eventually(lambda: bool(heads(store)))
+    with path.open("ab") as file:
+        file.write(b"".join(lines[15:]))
+
+    def grown() -> bool:
+        with Store.open(store, read_only=True) as found:
+            name = flow_ref(found.store_id, "claude", NAME)
+            return len(found.chain(name)) == 2 if found.ref(name) else False
+
+    eventually(grown)
+    process.send_signal(signal.SIGINT)
+    result = finish(process)
+    assert result.code == 0, result.err
+    assert result.err.splitlines()[-1] == "stopped"
+    assert result.out.splitlines()[-1].startswith(f"claude/{NAME}: round 2, seq 2 to 2, ")
+    verify(store)
+
+
+# -- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_file_events_it_looks_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    monkeypatch.setattr(watch_changes.time, "sleep", slept.append)
+    assert not watch_changes.has_events()
+    waiting = watch_changes.changes(list, 1.5)
+    for _ in range(3):
+        next(waiting)
+    assert slept == [1.5, 1.5, 1.5]
+
+
+def test_file_events_where_there_are_any(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[tuple[Path, ...]] = []
+    slept: list[float] = []
+
+    def watch(*folders: Path, **_: object) -> Iterator[set[object]]:
+        watched.append(folders)
+        yield {"an event"}
+        yield set()
+
+    monkeypatch.setitem(sys.modules, "watchfiles", SimpleNamespace(watch=watch))
+    monkeypatch.setattr(watch_changes.time, "sleep", slept.append)
+    one, two = tmp_path / "one", tmp_path / "two"
+    folders: Callable[[], list[Path]] = lambda: [one, two]  # noqa: E731
+    waiting = watch_changes.changes(folders, 2.0)
+    assert watch_changes.has_events()
+    next(waiting)
+    assert slept == [2.0] and watched == []  # no agent is here yet
+    one.mkdir()
+    next(waiting)
+    assert watched == [(one,)]
+    two.mkdir()
+    next(waiting)  # the folder that came is seen after an event, and watched from then on
+    assert watched[-1] == (one, two)
+
+
+def test_a_store_that_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter(
+        [Pass([], []), Conflict("the store is locked"), Pass([], [("file", "why")]), KeyboardInterrupt()]
+    )
+
+    def look(*_: object, **__: object) -> Pass:
+        found = next(looks)
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    succeed(tmp_path / "store", "init")
+    monkeypatch.setattr(watch, "look", look)
+    monkeypatch.setattr(watch, "changes", lambda *_: iter([None] * 3))
+    result = objstore(tmp_path / "store", "flow", "watch", home=HOME)
+    assert (result.code, result.out) == (0, "")
+    said = ["the store is locked: trying again later", "objstore: file: why", "stopped"]
+    assert result.err.splitlines()[1:] == said
+
+
+def test_ctrl_c_during_one_look_is_an_interruption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    succeed(tmp_path / "store", "init")
+    monkeypatch.setattr(watch, "look", interrupted)
+    assert objstore(tmp_path / "store", "flow", "watch", "--once", home=HOME).code == 130
+    assert objstore(tmp_path / "store", "flow", "watch", home=HOME).code == 0
