@@ -168,7 +168,9 @@ class _Landing:
             self.chunk.problems.append(Problem(source.path, error.strerror or type(error).__name__))
 
     def _open(self, source: Source) -> AbstractContextManager[tuple[BinaryIO, os.stat_result, int]]:
-        return cast(PartProvider, self._provider).open_part(source) if source.stamp else open_source(source.path)
+        return (
+            cast(PartProvider, self._provider).open_part(source) if source.stamp else open_source(source.path)
+        )
 
     def _reason(self, cursor: Cursor) -> Reason | None:
         """Why a source must be read again although it has not changed."""

@@ -1022,6 +1022,8 @@ def test_a_database_is_read_with_its_log_and_left_as_it_was(tmp_path: Path, stat
     if state not in ("closed", "rollback"):
         agent.close()
     if data == database.parent:
+        # Nothing of ours kept the agent from putting its log away.
+        assert not (data / "opencode.db-wal").exists()
         assert store.land() == []
 
 
