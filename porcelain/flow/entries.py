@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, UnsetType
 
 from porcelain.flow.sd import SdFile, SdPart, SdRecord
 from porcelain.flow.times import instant
-from porcelain.providers.records import Page, Part, Record
+from porcelain.providers.records import Page, Part, Record, row_times
 
 #: Flags that decide something in assembly, as bits.
 SYNTHETIC = 1
@@ -134,7 +134,8 @@ def from_page(page: Page, records: Sequence[Record]) -> Landed:
     """The rows of a page that we landed; ``records`` are those it lists, in row order."""
     stream, batch = page.stream or "", page.batch or ""
     entries = [
-        _entry(record, page.seq, row, page.kind, stream, batch) for row, record in enumerate(records, 1)
+        _entry(record, record.time or time, page.seq, row, page.kind, stream, batch)
+        for row, (record, time) in enumerate(zip(records, row_times(page), strict=True), 1)
     ]
     return Landed(page.seq, page.digest, entries)
 
@@ -144,13 +145,21 @@ def from_sd(file: SdFile) -> Landed:
     header = file.header
     stream, batch = header.stream or "", header.batch or ""
     entries = [
-        _entry(record, header.seq, row, header.kind, stream, batch)
+        _entry(record, record.time, header.seq, row, header.kind, stream, batch)
         for row, record in enumerate(file.records, 1)
     ]
     return Landed(header.seq, file.digest, entries)
 
 
-def _entry(record: Record | SdRecord, seq: int, row: int, kind: str, stream: str, batch: str) -> Entry:
+def _entry(
+    record: Record | SdRecord,
+    time: str | UnsetType,
+    seq: int,
+    row: int,
+    kind: str,
+    stream: str,
+    batch: str,
+) -> Entry:
     uses: tuple[Use, ...] = ()
     results: tuple[Result, ...] = ()
     texts: tuple[int, ...] = ()
@@ -196,7 +205,7 @@ def _entry(record: Record | SdRecord, seq: int, row: int, kind: str, stream: str
         record.started_by or "",
         record.trigger or "",
         flags,
-        (instant(record.time) or 0) if record.time else 0,
+        (instant(time) or 0) if time else 0,
         uses,
         results,
         texts,

@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from objstore.errors import CheckFailed
 from objstore.kinds import MAX_SAFE_INTEGER
 from porcelain.flow import gojson
-from porcelain.providers.records import Page, Part, Record
+from porcelain.providers.records import Page, Part, Record, row_times
 
 SCHEMA = "sd/1"
 Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
@@ -308,6 +308,7 @@ def sd_bytes(page: Page, records: list[Record]) -> bytes:
     jumps = {row: (ord_, offset) for row, ord_, offset in page.jumps} if page.jumps else {}
     ord_, offset, digests = page.ord, page.offset, page.digests
     rows: list[SdRecord] = []
+    times = row_times(page)
     for row, (record, length) in enumerate(zip(records, page.lengths, strict=True)):
         if jumps and row in jumps:
             ord_, offset = jumps[row]
@@ -330,7 +331,7 @@ def sd_bytes(page: Page, records: list[Record]) -> bytes:
                 record.label,
                 record.started_by,
                 record.from_,
-                record.time,
+                record.time or times[row],
                 record.trigger,
                 record.flags or UNSET,
                 usage

@@ -18,7 +18,7 @@ from plumbing.stores import open_store
 from porcelain.flow.folding import Fold, apply
 from porcelain.flow.sf import Ref, SfNode
 from porcelain.flow.store import best_heads, find_conversation, pages, stored_rounds
-from porcelain.providers.records import Page, Record, Usage, page_record_ids
+from porcelain.providers.records import Page, Record, Usage, page_record_ids, row_times
 
 SUMMARY = "the structure inside one conversation"
 USAGE = "flow show [--at ROUND] [--talk N] [--depth N] [--json] ID"
@@ -278,7 +278,10 @@ class _Tree:
 
     def _when(self, node: SfNode) -> str:
         record = self._record(node)
-        return f"  {record.time}" if record is not None and isinstance(record.time, str) else ""
+        if record is None or not isinstance(node.ref, Ref):
+            return ""
+        time = record.time or row_times(self._pages[node.ref.seq])[node.ref.row - 1]
+        return f"  {time}" if isinstance(time, str) else ""
 
 
 def _order(node: SfNode) -> tuple[int, int, int, int, str]:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from porcelain.lineage.facts import Known
 from porcelain.lineage.identity import observation_id
 from porcelain.lineage.importing import source_of
-from porcelain.lineage.reports import ConversationReport, SourceReport, Stated
+from porcelain.lineage.reports import LINKS, ConversationReport, SourceReport, Stated
 from porcelain.lineage.times import time_of_ns
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.reader import Conversation
@@ -72,6 +72,7 @@ def _source(cursor: Cursor, *, rewritten: bool) -> SourceReport:
         cwds=tuple(Stated(value=v, time=t or None) for v, t in facts.values.get("cwd", {}).items()),
         titles=tuple(Stated(value=v, time=t or None) for v, t in facts.titles),
         versions=tuple(facts.values.get("version", {})),
+        links={name: tuple(facts.values[name]) for name in LINKS if name in facts.values},
         damage_count=facts.damage_count,
         damage_bytes=facts.damage_bytes,
         pending_bytes=facts.pending_bytes,

@@ -13,7 +13,7 @@ from porcelain.lineage.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, GONE, PEN
 from porcelain.lineage.facts import Known, fact, news, withdrawn
 from porcelain.lineage.identity import evidence_id, observation_id
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.reports import ConversationReport, RunReport, SourceReport, Stated
+from porcelain.lineage.reports import LINKS, ConversationReport, RunReport, SourceReport, Stated
 from porcelain.lineage.times import normal_time
 
 #: Characters of a label; a longer one is cut.
@@ -116,11 +116,13 @@ def _observation(
     versions = set(file.versions)
     if before is not None:
         versions.update(before.columns["metadata"].get("versions", ()))
+    links = _links(file, native_id=_text(report.native_id), before=before)
     metadata: dict[str, Any] = {
         "batch": file.batch,
         "differs": file.differs,
         "first_record": file.first_record,
         "kind": file.kind,
+        "links": links or None,
         "records": file.records,
         "src": _text(file.src),
         "stream": file.stream,
@@ -148,6 +150,18 @@ def _observation(
         confidence="high",
         revision=file.records,
     )
+
+
+def _links(file: SourceReport, native_id: str, before: Fact | None) -> dict[str, list[str]]:
+    """What the provider has stated about where the file comes from, by name, each list sorted."""
+    stated: dict[str, list[str]] = before.columns["metadata"].get("links", {}) if before is not None else {}
+    found: dict[str, list[str]] = {}
+    for name in LINKS:
+        values = {_text(value) for value in file.links.get(name, ()) if value} - {native_id}
+        values.update(stated.get(name, ()))
+        if values:
+            found[name] = sorted(values)
+    return found
 
 
 def _outgrown(source: str, path: str, file: SourceReport, known: Known) -> Iterator[Fact]:

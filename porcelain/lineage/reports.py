@@ -1,17 +1,21 @@
 """What landing tells lineage about a conversation and its files.
 
 All texts have been through the secret rules. Counts, sizes and times describe a file from its beginning, however much
-of it was read this time; the lists (``cwds``, ``titles``, ``versions``) may hold only what is new. Times are in any
-form that ``times.normal_time`` reads, or None.
+of it was read this time; the lists (``cwds``, ``titles``, ``versions``, ``links``) may hold only what is new. Times are
+in any form that ``times.normal_time`` reads, or None.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 SourceState = Literal["active", "gone", "conflict"]
+#: What a provider states about where a transcript comes from, by the readers' names: the thread that its history
+#: begins in, the session or file it was forked from, the files it was moved from (one a line), the session that started
+#: it as a subagent, other sessions that its lines say they belong to.
+LINKS = ("base", "forked_from", "moved_from", "parent", "session")
 #: Where a conversation's native id was found, best first.
 IdOrigin = Literal["record", "content", "file-name", "first-record"]
 
@@ -32,7 +36,8 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     ``pending_bytes`` a last line that is not complete. ``first_record`` is the object id of the first record. ``state``
     is ``gone`` for a file that is no longer there, and ``conflict`` in the run that found it rewritten; from then on
     ``differs`` is the object id of the first record that is not what stood there before. ``content_sha256`` is taken
-    over the bytes with secrets replaced, where known.
+    over the bytes with secrets replaced, where known. ``links`` has what the provider states under the names of
+    ``LINKS``.
     """
 
     path: str
@@ -52,6 +57,7 @@ class SourceReport(Struct, frozen=True, kw_only=True):
     cwds: tuple[Stated, ...] = ()
     titles: tuple[Stated, ...] = ()
     versions: tuple[str, ...] = ()
+    links: dict[str, tuple[str, ...]] = field(default_factory=dict)
     damage_count: int = 0
     damage_bytes: int = 0
     pending_bytes: int = 0

@@ -196,8 +196,8 @@ def _transcript_record(data: bytes, line: Line, source: Source, sink: ContentSin
 
 
 def _own_run(line: Line, flags: list[str], trigger: str | None) -> str | None:
-    """The run that a prompt begins in transcripts of versions that wrote no prompt id: the prompt's own record id, which
-    what follows it reaches through its parents."""
+    """The run that a prompt begins in transcripts of versions that wrote no prompt id: the prompt's own record id,
+    which what follows it reaches through its parents."""
     begins = "external_input" in flags or trigger == "notification"
     return line.uuid if begins and line.type == "user" else None
 

@@ -50,8 +50,7 @@ from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import data_part, line_part, name, size, text_part
 from porcelain.providers.jsonlines import read_entries, repair
 from porcelain.providers.reader import Entry, ReaderState, Source
-from porcelain.providers.records import Dropped, Part, Record
-from porcelain.providers.rows import ROW_TIME
+from porcelain.providers.records import ROW_TIME, Dropped, Part, Record
 from porcelain.providers.times import from_milliseconds, instant
 
 __all__ = [

@@ -76,8 +76,8 @@ class Changes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One source entry, as landed. ``entry`` is the provider's own word for it (``assistant``,
-    ``system/compact_boundary``); ``role`` the message role where there is one. Times are text exactly as the source wrote them, or RFC
-    3339 where the source counts milliseconds.
+    ``system/compact_boundary``); ``role`` the message role where there is one. Times are text exactly as the
+    source wrote them, or RFC 3339 where the source counts milliseconds.
     """
 
     batch: str | UnsetType = UNSET
@@ -172,6 +172,22 @@ def page_record_ids(page: Page) -> list[str]:
     """The record ids (hex) of a page, in row order."""
     text = page.records
     return [text[i : i + 64] for i in range(0, len(text), 64)]
+
+
+#: Among the surroundings of a row: the time that its line states outside of what a copy of the line repeats.
+ROW_TIME = "time"
+
+
+def row_times(page: Page) -> list[str | UnsetType]:
+    """The times of the rows of a page whose records may state none, in row order."""
+    times: list[str | UnsetType] = [UNSET] * len(page.lengths)
+    spans = page.spans or []
+    for index, span in enumerate(spans):
+        time = span.values.get(ROW_TIME)
+        if time is not None:
+            end = spans[index + 1].row if index + 1 < len(spans) else len(times)
+            times[span.row : end] = [time] * (end - span.row)
+    return times
 
 
 def _record_names(record: Record) -> list[str]:

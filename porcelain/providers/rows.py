@@ -15,13 +15,11 @@ from porcelain.providers.content import ContentSink, Redactor
 from porcelain.providers.cursor import REMEMBERED, SourceFacts
 from porcelain.providers.pages import PageBuilder, Row
 from porcelain.providers.reader import Entry, Provider, ReaderState, Source
-from porcelain.providers.records import Damage, Part, Record
+from porcelain.providers.records import ROW_TIME, Damage, Part, Record
 from porcelain.providers.times import instant, later
 
 #: Media type of bytes that no record could be made of.
 OCTETS = "application/octet-stream"
-#: Among the surroundings of a row: the time that its line states outside of what a copy of the line repeats.
-ROW_TIME = "time"
 #: Bytes of lines whose secrets are replaced in one call.
 _BATCH_BYTES = 256 * 1024
 

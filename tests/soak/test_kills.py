@@ -20,8 +20,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     return undisturbed(folder, copy_home(folder / "home"))
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS // 5))
+@pytest.mark.parametrize("seed", range(ROUNDS))
 def test_killed_at_random(tmp_path: Path, reference: Undisturbed, seed: int) -> None:
-    chance = random.Random(seed)
-    hit = sum(round_of_kills(tmp_path, reference, chance, 1 + number % 2) for number in range(5))
-    assert hit >= 3  # of up to fifteen: the others came through before they were killed
+    round_of_kills(tmp_path, reference, random.Random(seed), 1 + seed % 2)

@@ -5,9 +5,12 @@ One table a dialect. An empty native word says that assembly derives the thing; 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import Struct
+
+from porcelain.providers import codex_dialect, factory_dialect, omp_dialect, opencode_dialect
 
 
 class Term(Struct, frozen=True):
@@ -63,4 +66,17 @@ CLAUDE_CODE = (
     Term("step", "control.notice", "system", "any other system line"),
 )
 
-DIALECTS: dict[str, tuple[Term, ...]] = {"claude-code/1": CLAUDE_CODE}
+
+
+def _terms(rows: Iterable[tuple[str, str, str, str]]) -> tuple[Term, ...]:
+    return tuple(Term(of, name, native, where) for of, name, native, where in rows)  # type: ignore[arg-type]
+
+
+DIALECTS: dict[str, tuple[Term, ...]] = {
+    "claude-code/1": CLAUDE_CODE,
+    "codex/1": _terms(codex_dialect.TERMS),
+    "factory/1": _terms(factory_dialect.TERMS),
+    "oh-my-pi/1": _terms(omp_dialect.TERMS),
+    "opencode/1": _terms(opencode_dialect.TERMS),
+    "pi/1": _terms(omp_dialect.PI_TERMS),
+}

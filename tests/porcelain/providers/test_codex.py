@@ -1197,3 +1197,17 @@ def test_samples_come_out_as_trees(shared: Path) -> None:
     assert kinds["stream"] - kinds["session"] == kinds["agent.call"] == 2
     assert kinds["epoch.boundary"] == sum(one["type"] == "compacted" for one in lines)
     assert kinds["llm.call"] == sum(one["type"] == "token_usage_record" for one in lines)
+
+
+def test_the_times_of_lines_reach_the_structure(tmp_path: Path) -> None:
+    stated = said("user", "hi", 5, internal_chat_message_metadata_passthrough={"create_time": 1777629700.5})
+    rollout(tmp_path, PARENT, meta(), said("user", "one", 2), said("assistant", "1", 2), stated)
+    store = Landings()
+    store.land(found_in(tmp_path)[0])
+    times = [entry.time for landed in store.files for entry in landed.entries]
+    assert times == [
+        1777629599_000_000_000,
+        1777629602_000_000_000,
+        1777629602_000_000_000,
+        1777629700_500_000_000,
+    ]
