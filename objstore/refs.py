@@ -116,6 +116,8 @@ def unquote(component: str) -> str:
 
 #: Patterns of special names: their parts, of which "*" stands for any one, and how to compute a derived one.
 _special: list[tuple[list[str], Callable[[Snapshot, str], str | None] | None]] = []
+#: Patterns of derived names that stand for no object, and what to print for one.
+_shown: list[tuple[list[str], Callable[[Snapshot, str], object]]] = []
 
 
 def register_local(pattern: str) -> None:
@@ -123,9 +125,17 @@ def register_local(pattern: str) -> None:
     _special.append((pattern.split("/"), None))
 
 
-def register_derived(pattern: str, resolve: Callable[[Snapshot, str], str | None]) -> None:
-    """Names like ``pattern`` are read-only: ``resolve(snapshot, name)`` gives the id, or None."""
+def register_derived(
+    pattern: str,
+    resolve: Callable[[Snapshot, str], str | None],
+    *,
+    show: Callable[[Snapshot, str], object] | None = None,
+) -> None:
+    """Names like ``pattern`` are read-only: ``resolve(snapshot, name)`` gives the id, or None. Where that is the id of
+    no object, ``show`` gives the JSON value that stands behind it."""
     _special.append((pattern.split("/"), resolve))
+    if show is not None:
+        _shown.append((pattern.split("/"), show))
 
 
 def _matches(pattern: list[str], name: str) -> bool:
@@ -138,6 +148,11 @@ def _matches(pattern: list[str], name: str) -> bool:
 def is_local(name: str) -> bool:
     """Whether ``name`` is kept on this machine only."""
     return any(resolve is None and _matches(pattern, name) for pattern, resolve in _special)
+
+
+def derived_document(name: str) -> Callable[[Snapshot, str], object] | None:
+    """The function that gives what stands behind the derived ref ``name``, where that is no object; else None."""
+    return next((show for pattern, show in _shown if _matches(pattern, name)), None)
 
 
 def derived_resolver(name: str) -> Callable[[Snapshot, str], str | None] | None:

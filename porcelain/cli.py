@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -39,13 +39,21 @@ def _name(words: Sequence[str]) -> str:
 
 
 class Group(click.Group):
-    """The commands whose names begin with ``prefix``, from the static table."""
+    """The commands whose names begin with ``prefix``, from the static table.
+
+    Where the table has a command of that very name as well, the group runs it when no other word follows.
+    """
 
     def __init__(self, prefix: str) -> None:
+        own = find(prefix)
+        module = load(own) if own is not None else None
         super().__init__(
             name=prefix.rpartition(" ")[2] or "objstore",
             context_settings={"help_option_names": list(HELP.flags)},
             no_args_is_help=False,
+            invoke_without_command=own is not None,
+            callback=_own_command(own, module) if own is not None and module is not None else None,
+            params=click_options(module.OPTIONS) if module is not None else [],
         )
         self.prefix = prefix
 
@@ -54,10 +62,10 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = f"{self.prefix} {cmd_name}".strip()
+        if words_after(name):
+            return Group(name)
         command = find(name)
-        if command is not None:
-            return table_command(command)
-        return Group(name) if words_after(name) else None
+        return table_command(command) if command is not None else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,6 +77,22 @@ class Group(click.Group):
 
     def get_help(self, ctx: click.Context) -> str:
         return help_text(self.prefix).rstrip("\n")
+
+
+def _own_command(command: Command, module: ModuleType) -> Callable[..., int]:
+    """What a group does by itself: nothing before one of its commands, else what ``command`` says."""
+    function = getattr(module, command.target.partition(":")[2])
+
+    @click.pass_context
+    def call(ctx: click.Context, /, **values: Any) -> int:
+        arguments = _arguments(module, (), values)
+        if ctx.invoked_subcommand is None:
+            return int(function(arguments, ctx.obj))
+        if any(getattr(arguments, option.dest) != option.default for option in module.OPTIONS):
+            raise click.UsageError(f"options stand behind {ctx.invoked_subcommand!r}")
+        return 0
+
+    return call
 
 
 class TableCommand(click.Command):
@@ -98,11 +122,7 @@ def table_command(command: Command) -> click.Command:
             raise click.UsageError("too few arguments")
         if most is not None and len(args) > most:
             raise click.UsageError(f"unexpected argument {args[most]!r}")
-        arguments = Arguments(module.OPTIONS)
-        arguments.args = list(args)
-        for name, value in values.items():
-            setattr(arguments, name, list(value) if isinstance(value, tuple) else value)
-        return int(function(arguments, context))
+        return int(function(_arguments(module, args, values), context))
 
     return TableCommand(
         module,
@@ -110,6 +130,15 @@ def table_command(command: Command) -> click.Command:
         callback=call,
         params=[*click_options(module.OPTIONS), click.Argument(["args"], nargs=-1, type=click.UNPROCESSED)],
     )
+
+
+def _arguments(module: ModuleType, args: Sequence[str], values: Mapping[str, Any]) -> Arguments:
+    """What click read, as the ``Arguments`` that commands are given."""
+    arguments = Arguments(module.OPTIONS)
+    arguments.args = list(args)
+    for name, value in values.items():
+        setattr(arguments, name, list(value) if isinstance(value, tuple) else value)
+    return arguments
 
 
 def click_options(options: Sequence[Option]) -> list[click.Option]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from objstore.errors import UsageError
-from plumbing.options import GLOBAL_OPTIONS, format_options
+from plumbing.options import GLOBAL_OPTIONS, format_help, format_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,6 +86,72 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
     ),
+    Command(
+        PORCELAIN, "session", "porcelain.session.commands.open:run", "ask in a session, at the terminal"
+    ),
+    Command(PORCELAIN, "session new", "porcelain.session.commands.new:run", "begin a session"),
+    Command(PORCELAIN, "session ask", "porcelain.session.commands.ask:run", "ask one question"),
+    Command(PORCELAIN, "session list", "porcelain.session.commands.list:run", "the sessions, latest first"),
+    Command(PORCELAIN, "session tree", "porcelain.session.commands.tree:run", "the tree of a session"),
+    Command(
+        PORCELAIN,
+        "session branches",
+        "porcelain.session.commands.branches:run",
+        "where a session branches",
+    ),
+    Command(PORCELAIN, "session show", "porcelain.session.commands.show:run", "one node in full"),
+    Command(PORCELAIN, "session cd", "porcelain.session.commands.cd:run", "go to a node"),
+    Command(PORCELAIN, "session back", "porcelain.session.commands.back:run", "go to the node above"),
+    Command(PORCELAIN, "session label", "porcelain.session.commands.label:run", "name a node"),
+    Command(PORCELAIN, "session sid", "porcelain.session.commands.sid:run", "the session that is meant"),
+    Command(
+        PORCELAIN, "session root", "porcelain.session.commands.root:run", "the hash that pins a session"
+    ),
+    Command(
+        PORCELAIN,
+        "session chain-check",
+        "porcelain.session.commands.chain_check:run",
+        "check the hashes of sessions",
+    ),
+    Command(
+        PORCELAIN, "session gc", "porcelain.session.commands.gc:run", "keep the latest sessions only"
+    ),
+    Command(
+        PORCELAIN,
+        "session refresh",
+        "porcelain.session.commands.refresh:run",
+        "what changed since a root that somebody holds",
+    ),
+    Command(
+        PORCELAIN, "session export", "porcelain.session.commands.export:run", "write a session as a SQLite file"
+    ),
+    Command(
+        PORCELAIN,
+        "session import",
+        "porcelain.session.commands.import_:run",
+        "verify such a file and take its session in",
+    ),
+    Command(
+        PORCELAIN,
+        "session graft",
+        "porcelain.session.commands.graft:run",
+        "unite a session that went on in several places",
+    ),
+    Command(
+        PORCELAIN, "session source", "porcelain.session.commands.source:run", "what answers are taken from"
+    ),
+    Command(
+        PORCELAIN, "session answers", "porcelain.session.commands.answers:run", "the answers that are kept"
+    ),
+    Command(
+        PORCELAIN, "session prove", "porcelain.session.commands.prove:run", "prove that a node is under a root"
+    ),
+    Command(
+        PORCELAIN,
+        "session verify-proof",
+        "porcelain.session.commands.verify_proof:run",
+        "check a proof, without a store",
+    ),
     Command(PORCELAIN, "completion", "porcelain.completion:run", "print a completion script for a shell"),
     Command(PLUMBING, "init", "plumbing.init:main", "create a store"),
     Command(PLUMBING, "hash-object", "plumbing.hash_object:main", "compute the id of JSON, and store it"),
@@ -106,6 +172,7 @@ COMMANDS: tuple[Command, ...] = (
 #: What the commands of a group are about.
 GROUPS = {
     "flow": "the structure inside conversations: talks, runs, steps",
+    "session": "questions that branch, with cited answers, under one hash",
     "lineage": "which conversation is a copy, fork or continuation of which",
 }
 
@@ -152,9 +219,13 @@ def help_text(prefix: str = "") -> str:
     width = max(map(len, words))
     rows = {word: f"  {word:<{width}}  {summary}\n" for word, summary in words.items()}
     if prefix:
-        return (
-            f"usage: objstore {prefix} COMMAND ...\n\n{GROUPS[prefix]}\n\ncommands:\n{''.join(rows.values())}"
+        own = find(prefix)
+        head = (
+            format_help(load(own))
+            if own is not None
+            else f"usage: objstore {prefix} COMMAND ...\n\n{GROUPS[prefix]}\n"
         )
+        return f"{head}\ncommands:\n{''.join(rows.values())}"
     plumbing = "".join(rows.pop(command.name) for command in COMMANDS if command.layer == PLUMBING)
     return (
         "usage: objstore [--store DIR] [-C DIR] COMMAND ...\n\n"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from objstore.errors import UsageError
 from plumbing.options import GLOBAL_OPTIONS, HELP, Arguments, Context, Option
 from plumbing.output import encode
-from porcelain.commands import COMMANDS, GROUPS, load, words_after
+from porcelain.commands import COMMANDS, GROUPS, find, load, words_after
 
 SUMMARY = "Print a completion script for a shell."
 USAGE = "completion bash|zsh|fish"
@@ -49,13 +49,13 @@ def run(arguments: Arguments, context: Context) -> int:
 def places() -> list[Place]:
     """Every place of a command line where completion has something to offer, from the tables."""
     found = [Place("", words_after(), GLOBAL_OPTIONS, "")]
-    found += [Place(group, words_after(group), (HELP,), "") for group in GROUPS]
+    found += [Place(group, words_after(group), (HELP,), "") for group in GROUPS if find(group) is None]
     for command in COMMANDS:
         module = load(command)
         found.append(
             Place(
                 command.name,
-                dict.fromkeys(_literal_words(module.USAGE), ""),
+                words_after(command.name) or dict.fromkeys(_literal_words(module.USAGE), ""),
                 (*module.OPTIONS, HELP),
                 _argument_kind(module.USAGE),
             )

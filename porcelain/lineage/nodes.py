@@ -105,6 +105,16 @@ class Nodes:
         """The node of the file at ``path`` on ``host``."""
         return self._at.get((host, path))
 
+    def linked(self, node: Node, value: str) -> Node | None:
+        """The node that a provider's link ``value`` in ``node``, a path or a native id, means: of several files of one
+        session the oldest."""
+        if is_path(value):
+            found = self.at(node.host, value)
+            if found is not None:
+                return found
+            value = native_id_of_path(value)
+        return next(iter(self.native(node.provider, value)), None)
+
     def native(self, provider: str, native_id: str) -> list[Node]:
         """The nodes of the session with this native id, current states only, oldest first."""
         found = self.of_session.get(self._native.get((provider, native_id), ""), [])
@@ -115,7 +125,13 @@ def read_nodes(said: Said) -> Nodes:
     """The nodes of a fold."""
     seen = list(_observed(said))
     known = {(node.host, node.path) for node in seen}
-    return Nodes([*seen, *_named(said, known)])
+    found = Nodes([*seen, *_named(said, known)])
+    return Nodes([*found, *_linked(found)])
+
+
+def is_path(value: str) -> bool:
+    """Whether a provider's link is a path and no native id."""
+    return "/" in value or "\\" in value
 
 
 def native_id_of_path(path: str) -> str:
@@ -226,15 +242,35 @@ def _named(said: Said, known: set[tuple[str, str]]) -> Iterator[Node]:
             held = named.get((data["host"], path))
             named[data["host"], path] = stated if held is None else min(held, stated)
     for (host, path), native_id in named.items():
-        source = source_id("pi", "relocation_manifest", host, NAMED_URI)
-        yield Node(
-            id=observation_id(source, path, None),
-            session=session_id("pi", native_id),
-            provider="pi",
-            native_id=native_id,
-            host=host,
-            source=source,
-            path=path,
-            present=False,
-            named=True,
-        )
+        yield named_node("pi", native_id, host, path)
+
+
+def _linked(nodes: Nodes) -> Iterator[Node]:
+    """Origins that a provider names and that are nowhere to be seen: one for each session."""
+    named: dict[tuple[str, str], Node] = {}
+    for node in nodes:
+        for link in ("base", "forked_from", "parent"):
+            for value in node.links.get(link, ()):
+                if nodes.linked(node, value) is None:
+                    native_id = native_id_of_path(value) if is_path(value) else value
+                    made = named_node(node.provider, native_id, node.host, value)
+                    held = named.get((node.provider, native_id))
+                    if held is None or made.id < held.id:
+                        named[node.provider, native_id] = made
+    return iter(named.values())
+
+
+def named_node(provider: str, native_id: str, host: str, path: str) -> Node:
+    """A node for a file that is only named; ``path`` is its native id where no path is known."""
+    source = source_id(provider, "relocation_manifest", host, NAMED_URI)
+    return Node(
+        id=observation_id(source, path, None),
+        session=session_id(provider, native_id),
+        provider=provider,
+        native_id=native_id,
+        host=host,
+        source=source,
+        path=path,
+        present=False,
+        named=True,
+    )

@@ -78,6 +78,13 @@ def _resolve(view: Snapshot, name: str) -> str | None:
     return root
 
 
+def _show_root(view: Snapshot, name: str) -> object:
+    from porcelain.session.change import open_session
+    from porcelain.session.listing import subtree_document
+
+    return subtree_document(open_session(view, name.split("/")[1]))
+
+
 register_local("session/*/current")
 register_derived("session/*/head", _resolve)
-register_derived("session/*/root", _resolve)
+register_derived("session/*/root", _resolve, show=_show_root)

@@ -1,0 +1,206 @@
+"""What must travel with a ref: all that its object needs, down to what the receiver has.
+
+Objects of content (what was said in conversations) are reached only through objects that name them; they travel on
+request. Other objects that are only named travel where they are present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from objstore import kinds
+from objstore.batch import CONTENT_KINDS as PIECES
+from objstore.errors import CheckFailed
+from objstore.snapshot import Snapshot
+
+#: Kinds that hold what was said, or list pieces of it.
+CONTENT_KINDS = PIECES | {"chunks"}
+#: Refs of the chains that say which content a store keeps.
+CONTENT_REFS = "content/"
+#: Objects read to learn what the receiver has beside the heads that it names. What lies deeper may be sent again,
+#: which costs bytes and harms nothing.
+_KNOWN_READS = 1024
+#: Objects that are decoded at a time, and refs that are walked at a time.
+_GROUP = 1024
+_REFS = 256
+
+
+class Selection(Struct, frozen=True, kw_only=True):
+    """What goes into a pack: ids in the order of a pack, the names of their kinds, the refs on offer (name and id, by
+    name), the ids that the receiver must have, ascending; and whether content was asked for."""
+
+    content: bool
+    kinds: frozenset[str]
+    order: list[bytes]
+    presumes: list[bytes]
+    refs: list[tuple[str, bytes]]
+
+
+def select(
+    view: Snapshot,
+    refs: Sequence[tuple[str, bytes]],
+    have: Iterable[bytes] = (),
+    *,
+    content: bool = False,
+    most: int | None = None,
+) -> Selection:
+    """All that ``refs`` need and the holder of the objects ``have``, and of all that those need, does not have.
+
+    With ``most`` it stops taking refs in once there are so many objects: ``refs`` of the selection are those taken,
+    at least some. Raises ``CheckFailed`` when an object needs one that is not here.
+    """
+    walk = _Walk(view, content)
+    walk.note_known(have)
+    taken: list[tuple[str, bytes]] = []
+    rest = iter(sorted(refs, key=lambda ref: ref[0].encode()))
+    while group := list(islice(rest, _REFS)):
+        walk.add([key for _, key in group])
+        taken += group
+        if most is not None and len(walk.kinds) >= most:
+            break
+    return Selection(
+        content=content,
+        kinds=frozenset(walk.kinds.values()),
+        order=list(walk.order()),
+        presumes=sorted(walk.presumes),
+        refs=taken,
+    )
+
+
+class _Walk:
+    """A walk over what objects need. ``kinds`` has every object that was found, ``known`` what the receiver has."""
+
+    def __init__(self, view: Snapshot, content: bool) -> None:
+        self._view = view
+        self._content = content
+        self._known: set[bytes] = set()
+        self._leaf: dict[str, bool] = {}
+        #: What each object that is no leaf needs of the pack: others that are no leaves, and whether there are leaves.
+        self._above: dict[bytes, tuple[list[bytes], bool]] = {}
+        self.kinds: dict[bytes, str] = {}
+        self.presumes: set[bytes] = set()
+
+    def note_known(self, have: Iterable[bytes]) -> None:
+        """Take note of what the receiver has: ``have``, and some of what those need, the nearest first."""
+        frontier = [key for key in dict.fromkeys(have) if key in self._view]
+        self._known.update(frontier)
+        reads = _KNOWN_READS
+        while frontier and reads > 0:
+            inner = [key for key in frontier if not self._is_leaf(self._kind(key))][:reads]
+            reads -= len(inner)
+            frontier = []
+            for _, _, needs, _ in self._decoded(inner):
+                fresh = [key for key in needs if key not in self._known]
+                self._known.update(fresh)
+                frontier += fresh
+
+    def add(self, roots: Iterable[bytes]) -> None:
+        """Take in ``roots`` and all that they need."""
+        frontier = self._fresh(roots)
+        while frontier:
+            frontier.sort()  # the store's index is then visited in its own order
+            inner = []
+            for key in frontier:
+                kind = self._kind(key)
+                self.kinds[key] = kind
+                if not self._is_leaf(kind):
+                    inner.append(key)
+            found: list[bytes] = []
+            for key, kind, needs, names in self._decoded(inner):
+                known = [need for need in needs if need in self._known]
+                self.presumes.update(known)
+                here = [need for need in needs if need not in self._known] if known else needs
+                fresh = self._fresh(here)
+                for need in fresh:
+                    if need not in self._view:
+                        raise CheckFailed(f"{key.hex()}: a {kind} needs {need.hex()}, which is not here")
+                found += fresh
+                found += self._fresh(name for name in names if self._follows(name))
+                self._above[key] = (here, False)
+            frontier = found
+        # Only now is it known which of them are leaves.
+        for key, (here, _) in self._above.items():
+            if here:
+                inner = [need for need in here if need in self._above]
+                self._above[key] = (inner, len(inner) < len(here))
+
+    def _fresh(self, keys: Iterable[bytes]) -> list[bytes]:
+        """Those of ``keys`` that were not met before; they are from now on."""
+        fresh = [key for key in keys if key not in self.kinds and key not in self._known]
+        self.kinds.update(dict.fromkeys(fresh, ""))
+        return list(dict.fromkeys(fresh))
+
+    def _kind(self, key: bytes) -> str:
+        kind = self._view.kind(key)
+        if kind is None:
+            raise CheckFailed(f"{key.hex()}: no such object")
+        return kind
+
+    def _is_leaf(self, name: str) -> bool:
+        """Whether objects of this kind lead nowhere. Without content, what an object that needs nothing names is
+        content, or has a ref of its own."""
+        leaf = self._leaf.get(name)
+        if leaf is None:
+            kind = kinds.lookup(name)
+            leaf = kind.needs is kinds.nothing and (not self._content or kind.names is kinds.nothing)
+            self._leaf[name] = leaf
+        return leaf
+
+    def _follows(self, name: bytes) -> bool:
+        """Whether an object that is only named travels too."""
+        kind = self._view.kind(name)
+        return kind is not None and (self._content or kind not in CONTENT_KINDS)
+
+    def _decoded(self, keys: list[bytes]) -> Iterator[tuple[bytes, str, list[bytes], list[bytes]]]:
+        """For each of ``keys`` its kind, what it needs and what it names."""
+        for start in range(0, len(keys), _GROUP):
+            by_kind: dict[str, tuple[list[bytes], list[bytes]]] = {}
+            group = keys[start : start + _GROUP]
+            for key, found in zip(group, self._view.get_many(group), strict=True):
+                if found is None:
+                    raise CheckFailed(f"{key.hex()}: no such object")
+                same, values = by_kind.setdefault(found.kind, ([], []))
+                same.append(key)
+                values.append(found.data)
+            for name, (same, values) in by_kind.items():
+                kind = kinds.lookup(name)
+                for key, obj in zip(same, _objects(name, values), strict=True):
+                    needs, names = kind.needs(obj), kind.names(obj)
+                    yield key, name, [*map(bytes.fromhex, needs)], [*map(bytes.fromhex, names)]
+
+    def order(self) -> Iterator[bytes]:
+        """All objects that were found, in the order of a pack: by height, kind and id."""
+        levels: dict[tuple[int, str], list[bytes]] = {}
+        heights = self._heights()
+        for key, kind in self.kinds.items():
+            levels.setdefault((heights.get(key, 0), kind), []).append(key)
+        for level in sorted(levels):
+            yield from sorted(levels[level])
+
+    def _heights(self) -> dict[bytes, int]:
+        heights: dict[bytes, int] = {}
+        for start in self._above:
+            waiting = [start]
+            while waiting:
+                key = waiting[-1]
+                if key in heights:
+                    waiting.pop()
+                    continue
+                inner, leaves = self._above[key]
+                missing = [need for need in inner if need not in heights]
+                if missing:
+                    waiting += missing
+                    continue
+                waiting.pop()
+                heights[key] = max([heights[need] + 1 for need in inner] + [int(leaves)])
+        return heights
+
+
+def _objects(name: str, values: list[bytes]) -> list[Any]:
+    """The Structs of stored objects of one kind."""
+    found = kinds.decode_all(name, values)
+    return [kinds.decode(name, value) for value in values] if found is None else found

@@ -1,0 +1,159 @@
+"""Writing a pack: a stream of bytes out of one snapshot, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from hashlib import sha256
+from itertools import islice
+
+import zstandard
+
+from objstore import kinds
+from objstore.closure import Selection
+from objstore.errors import NotFound
+from objstore.pack.format import (
+    BLOCK,
+    BLOCK_BYTES,
+    END,
+    ENTRIES,
+    ENTRY,
+    FINAL,
+    INDEX,
+    INDEX_KEY,
+    NAME,
+    PLACE,
+    PRESUMED,
+    REFS,
+    Header,
+    encode_head,
+    version_key,
+)
+from objstore.snapshot import Snapshot
+
+LEVEL = 3
+#: Objects that are read at a time, and blocks that are compressed in one call.
+_READ = 512
+_TOGETHER = 16
+#: Calls that may be on their way.
+_AHEAD = 2
+
+#: A raw block, and what stands in the index about its entries.
+_Raw = tuple[bytes, list[bytes]]
+
+
+def pack_stream(view: Snapshot, selection: Selection, algorithm: str) -> Iterator[bytes]:
+    """The bytes of the pack of ``selection``, which ``closure.select`` made from ``view``, in pieces.
+
+    Raises ``NotFound`` when an object has gone meanwhile, which a store never lets happen.
+    """
+    names = sorted(selection.kinds)
+    since = [kinds.lookup(name).since for name in names]
+    header = Header(
+        content=selection.content,
+        entries=len(selection.order),
+        hash=algorithm,
+        kinds=list(zip(names, since, strict=True)),
+        least=max(since, key=version_key, default="0.0.0"),
+        presumes=len(selection.presumes),
+        refs=len(selection.refs),
+    )
+    return _Writing(view, selection, header).pieces()
+
+
+class _Writing:
+    """One pack being written: how far it has come, its hashes, and its index."""
+
+    def __init__(self, view: Snapshot, selection: Selection, header: Header) -> None:
+        self._view = view
+        self._selection = selection
+        self._header = header
+        self._numbers = {name: number for number, (name, _) in enumerate(header.kinds)}
+        self._closing = sha256()
+        self._identity = sha256()
+        self._offset = 0
+        self._index: list[bytes] = []
+
+    def pieces(self) -> Iterator[bytes]:
+        selection = self._selection
+        yield self._counted(encode_head(self._header))
+        yield from self._blocks(PRESUMED, _cut(selection.presumes))
+        yield from self._blocks(REFS, _cut(map(_ref, selection.refs)))
+        yield from self._blocks(ENTRIES, self._entries())
+        start = self._offset
+        yield from self._blocks(INDEX, _cut(self._index))
+        head = self._counted(FINAL + END.pack(start, self._identity.digest(), b"")[:-32])
+        yield head + self._closing.digest()
+
+    def _counted(self, data: bytes) -> bytes:
+        self._closing.update(data)
+        self._offset += len(data)
+        return data
+
+    def _entries(self) -> Iterator[_Raw]:
+        numbers, head = self._numbers, ENTRY.pack
+        rest = iter(self._selection.order)
+        parts: list[bytes] = []
+        ids: list[bytes] = []
+        size = 0
+        while keys := list(islice(rest, _READ)):
+            for key, found in zip(keys, self._view.get_many(keys), strict=True):
+                if found is None:
+                    raise NotFound(f"{key.hex()}: no such object")
+                parts += (head(numbers[found.kind], len(found.data)), found.data)
+                ids.append(key[:INDEX_KEY])
+                size += ENTRY.size + len(found.data)
+                if size >= BLOCK_BYTES:
+                    yield b"".join(parts), ids
+                    parts, ids, size = [], [], 0
+        if parts:
+            yield b"".join(parts), ids
+
+    def _blocks(self, tag: bytes, raws: Iterable[_Raw]) -> Iterator[bytes]:
+        """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next."""
+        compressor = zstandard.ZstdCompressor(level=LEVEL)
+        rest = iter(raws)
+        waiting: deque[tuple[list[_Raw], Future[list[bytes]]]] = deque()
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack") as pool:
+            while group := list(islice(rest, _TOGETHER)):
+                task = pool.submit(_compress, compressor, [raw for raw, _ in group])
+                waiting.append((group, task))
+                if len(waiting) > _AHEAD:
+                    yield self._finish(tag, *waiting.popleft())
+            while waiting:
+                yield self._finish(tag, *waiting.popleft())
+
+    def _finish(self, tag: bytes, group: list[_Raw], task: Future[list[bytes]]) -> bytes:
+        parts: list[bytes] = []
+        for (raw, ids), frame in zip(group, task.result(), strict=True):
+            if tag == ENTRIES:
+                self._identity.update(raw)
+                self._index.append(PLACE.pack(self._offset, len(ids)) + b"".join(ids))
+            parts.append(self._counted(BLOCK.pack(tag, len(frame), len(raw)) + frame))
+        return b"".join(parts)
+
+
+def _compress(compressor: zstandard.ZstdCompressor, raws: list[bytes]) -> list[bytes]:
+    return [frame.tobytes() for frame in compressor.multi_compress_to_buffer(raws, threads=1)]
+
+
+def _ref(ref: tuple[str, bytes]) -> bytes:
+    name = ref[0].encode()
+    return NAME.pack(len(name)) + name + ref[1]
+
+
+def _cut(pieces: Iterable[bytes]) -> Iterator[_Raw]:
+    """``pieces`` run together into blocks; a piece may span several only where it is longer than one."""
+    parts: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        for start in range(0, len(piece), BLOCK_BYTES):
+            part = piece[start : start + BLOCK_BYTES]
+            parts.append(part)
+            size += len(part)
+            if size >= BLOCK_BYTES:
+                yield b"".join(parts), []
+                parts, size = [], 0
+    if parts:
+        yield b"".join(parts), []

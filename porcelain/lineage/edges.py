@@ -1,0 +1,325 @@
+"""What is claimed about pairs of nodes: by manifests, by people, by the agents themselves, and by records they share.
+
+A claim becomes a row of ``edges``. It says what happened; which relation follows from all claims about a pair is
+decided in ``relations``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from porcelain.lineage.identity import edge_id
+from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.nodes import Node, Nodes, Said
+from porcelain.lineage.shared_records import Comparison, Evidence
+from porcelain.lineage.statements import confidence
+
+#: How a pair came to be: what a claim says beyond its type.
+Mode = Literal[
+    "move",  # explicitly moved: the target goes on where the source ended
+    "branch",  # explicitly branched or copied
+    "inferred",  # somebody or something supposes a connection
+    "link",  # the agent itself names the origin
+    "subagent",  # the agent itself names the session that started this one
+    "curated",  # a person says so
+    "records",  # they hold the same records
+    "native",  # they carry the same native id
+    "order",  # they stand next to one another in time in one folder
+]
+
+#: What a sidecar's word for a kind of lineage makes of an edge; the first word that is in it counts.
+_TYPES: tuple[tuple[str, str], ...] = (
+    ("context", "context_jump"),
+    ("new-lineage", "context_jump"),
+    ("copy", "manual_copy"),
+    ("fork", "fork"),
+    ("branch", "fork"),
+    ("explicit-continuation", "continuation"),
+)
+_LINK_TYPES = {"base": "fork", "forked_from": "fork", "session": "fork", "parent": "derived_from"}
+
+
+class Claim(Struct, frozen=True, kw_only=True):
+    """One thing that is claimed about the nodes ``source`` and ``target``."""
+
+    source: str
+    target: str
+    edge_type: str
+    mode: Mode
+    confidence: Confidence
+    provenance: str
+    time: str | None = None
+    evidence: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    stored: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the edge."""
+        return edge_id(self.edge_type, self.source, self.target, self.time, self.provenance)
+
+
+class Claims(Struct):
+    """All claims, and what pairs of nodes were found to have in common; ``None`` where records are not at hand."""
+
+    all: list[Claim]
+    compared: dict[tuple[str, str], Comparison | None]
+
+    def by_pair(self) -> dict[tuple[str, str], list[Claim]]:
+        """The claims about each pair, in order of edge id; pairs in order."""
+        found: dict[tuple[str, str], list[Claim]] = defaultdict(list)
+        for claim in sorted(self.all, key=lambda claim: claim.id):
+            found[claim.source, claim.target].append(claim)
+        return dict(sorted(found.items()))
+
+
+class Components:
+    """Which nodes are connected."""
+
+    def __init__(self) -> None:
+        self._above: dict[str, str] = {}
+
+    def of(self, node: str) -> str:
+        """The node that stands for the component of ``node``: the smallest id in it."""
+        top = node
+        while (above := self._above.get(top, top)) != top:
+            top = above
+        while (above := self._above.get(node, node)) != top:
+            self._above[node] = top
+            node = above
+        return top
+
+    def join(self, one: str, other: str) -> None:
+        first, second = sorted((self.of(one), self.of(other)))
+        self._above[second] = first
+
+
+def read_claims(said: Said, nodes: Nodes, evidence: Evidence) -> Claims:
+    """Everything that is claimed in a fold, each edge once."""
+    strong = [*_relocations(said, nodes), *_overlays(said, nodes), *_stored(said, nodes), *_links(nodes)]
+    compared: dict[tuple[str, str], Comparison | None] = {}
+    connected = Components()
+    for claim in strong:
+        connected.join(claim.source, claim.target)
+        pair = (claim.source, claim.target)
+        if pair not in compared:
+            compared[pair] = evidence.compare(nodes.by_id[pair[0]], nodes.by_id[pair[1]])
+    shared = list(_shared(nodes, evidence, connected, compared))
+    native = list(_same_native(nodes, connected))
+    found = _once([*strong, *shared, *native, *_order(nodes)])
+    return Claims(all=found, compared=compared)
+
+
+def _once(claims: Iterable[Claim]) -> list[Claim]:
+    """Each edge once; of several claims of one id the one with the smallest evidence, and the evidence of all."""
+    by_id: dict[str, Claim] = {}
+    for claim in claims:
+        held = by_id.get(claim.id)
+        if held is None:
+            by_id[claim.id] = claim
+        else:
+            first = min(held, claim, key=lambda one: one.evidence)
+            by_id[claim.id] = replace(first, evidence=tuple(sorted({*held.evidence, *claim.evidence})))
+    return list(by_id.values())
+
+
+def _relocations(said: Said, nodes: Nodes) -> Iterator[Claim]:
+    for one in said.statements("relocation"):
+        data = one.columns["data"]
+        source, target = nodes.at(data["host"], data["from"]), nodes.at(data["host"], data["to"])
+        if source is None or target is None or source is target:
+            continue
+        branched = data.get("mode") in ("branch", "diverge")
+        inferred = data.get("inferred") is True
+        yield Claim(
+            source=source.id,
+            target=target.id,
+            edge_type="fork" if branched else "relocation",
+            mode="branch" if branched else "inferred" if inferred else "move",
+            confidence=confidence(data.get("confidence"), "medium") if inferred else "authoritative",
+            provenance=f"{data.get('tool', 'relocation')}-manifest",
+            time=data.get("ts"),
+            evidence=(one.id,),
+            metadata={name: value for name, value in data.items() if name not in ("says", "from", "to")},
+        )
+
+
+def _overlays(said: Said, nodes: Nodes) -> Iterator[Claim]:
+    for one in said.statements("edge"):
+        data = one.columns["data"]
+        source, target = nodes.at(data["host"], data["from"]), nodes.at(data["host"], data["to"])
+        if source is None or target is None or source is target:
+            continue
+        lineage = data.get("lineage", "")
+        edge_type = next((found for word, found in _TYPES if word in lineage), "derived_from")
+        yield Claim(
+            source=source.id,
+            target=target.id,
+            edge_type=edge_type,
+            mode="inferred" if edge_type == "derived_from" else "curated",
+            confidence=confidence(data.get("confidence")),
+            provenance="lineage-overlays",
+            time=data.get("ts"),
+            evidence=(one.id,),
+            metadata={name: value for name, value in data.items() if name not in ("says", "from", "to")},
+        )
+
+
+def _stored(said: Said, nodes: Nodes) -> Iterator[Claim]:
+    """Edges that are facts themselves: a person stated them."""
+    for one in said.of("edge"):
+        columns = one.columns
+        source, target = columns["source_observation_id"], columns["target_observation_id"]
+        if source in nodes.by_id and target in nodes.by_id and source != target:
+            yield Claim(
+                source=source,
+                target=target,
+                edge_type=columns["edge_type"],
+                mode="curated",
+                confidence=one.confidence,
+                provenance=one.provenance,
+                time=columns.get("timestamp"),
+                evidence=tuple(one.evidence),
+                metadata=columns.get("metadata", {}),
+                stored=one.id,
+            )
+
+
+def _links(nodes: Nodes) -> Iterator[Claim]:
+    """What the agents' own files say about where they come from."""
+    for node in nodes:
+        named: set[str] = set()
+        for link in ("forked_from", "base", "parent", "session"):
+            if link == "session" and node.provider != "codex":
+                continue  # lines of another session in a file of these agents are strays, not history
+            for value in node.links.get(link, ()):
+                origin = nodes.linked(node, value)
+                if origin is None or origin.session == node.session or origin.session in named:
+                    continue
+                named.add(origin.session)
+                yield Claim(
+                    source=origin.id,
+                    target=node.id,
+                    edge_type=_LINK_TYPES[link],
+                    mode="subagent" if link == "parent" else "link",
+                    confidence="high" if link == "session" else "authoritative",
+                    provenance=f"{node.provider}-link",
+                    metadata={"link": link},
+                )
+        for values in node.links.get("moved_from", ()):
+            for value in values.split("\n"):
+                origin = nodes.at(node.host, value)
+                if origin is not None and origin is not node:
+                    yield Claim(
+                        source=origin.id,
+                        target=node.id,
+                        edge_type="relocation",
+                        mode="move",
+                        confidence="authoritative",
+                        provenance=f"{node.provider}-link",
+                        metadata={"link": "moved_from"},
+                    )
+
+
+def _shared(
+    nodes: Nodes,
+    evidence: Evidence,
+    connected: Components,
+    compared: dict[tuple[str, str], Comparison | None],
+) -> Iterator[Claim]:
+    """For each node that holds the records of an older one it is not connected to yet: an edge from the one with which
+    it shares most."""
+    candidates: dict[str, list[str]] = defaultdict(list)
+    for older, newer in evidence.pairs([node for node in nodes if not node.older]):
+        candidates[newer].append(older)
+    for newer in sorted(candidates, key=lambda one: nodes.by_id[one].order):
+        best: tuple[tuple[int, int], str, Comparison] | None = None
+        for place, older in enumerate(candidates[newer]):
+            if connected.of(older) == connected.of(newer):
+                continue
+            found = evidence.compare(nodes.by_id[older], nodes.by_id[newer])
+            if found is not None and found.is_evidence:
+                rank = (-found.shared, place)
+                if best is None or rank < best[0]:
+                    best = (rank, older, found)
+        if best is None:
+            continue
+        _, older, found = best
+        compared[older, newer] = found
+        connected.join(older, newer)
+        copied = found.prefix.is_whole_source and found.prefix.target == found.prefix.shared
+        yield Claim(
+            source=older,
+            target=newer,
+            edge_type="manual_copy" if copied else "derived_from",
+            mode="records",
+            confidence="high" if found.identified else "medium",
+            provenance="shared-records",
+        )
+
+
+def _same_native(nodes: Nodes, connected: Components) -> Iterator[Claim]:
+    for found in nodes.of_session.values():
+        current = sorted((node for node in found if not node.older), key=lambda node: node.order)
+        for node in current[1:]:
+            if connected.of(node.id) != connected.of(current[0].id):
+                connected.join(node.id, current[0].id)
+                yield Claim(
+                    source=current[0].id,
+                    target=node.id,
+                    edge_type="same_session_id",
+                    mode="native",
+                    confidence="high",
+                    provenance="native-id",
+                )
+
+
+def _order(nodes: Nodes) -> Iterator[Claim]:
+    """Neighbours in time in one folder, of different agents: shown, and nothing else follows from it."""
+    folders: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in nodes:
+        if node.cwds and node.first and not (node.older or node.stand_in):
+            folders[node.host, node.cwds[0]].append(node)
+    for found in folders.values():
+        found.sort(key=lambda node: node.order)
+        for before, after in zip(found, found[1:], strict=False):
+            if before.provider != after.provider:
+                yield Claim(
+                    source=before.id,
+                    target=after.id,
+                    edge_type="derived_from",
+                    mode="order",
+                    confidence="low",
+                    provenance="same-folder-order",
+                )
+
+
+def classifications(said: Said, nodes: Nodes, claims: Claims) -> dict[tuple[str, str], list[Fact]]:
+    """What people and rules judge about pairs of nodes, by pair: matched by edge id, or by the two files and, where it
+    is stated, the time of the event."""
+    by_edge = {claim.id: (claim.source, claim.target) for claim in claims.all}
+    times: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for claim in claims.all:
+        times[claim.source, claim.target].add(claim.time)
+    found: dict[tuple[str, str], list[Fact]] = defaultdict(list)
+    for one in [*said.of("classification"), *said.statements("classification")]:
+        pair = by_edge.get(one.columns.get("target_id", ""))
+        if pair is None:
+            data = one.columns.get("data") or one.columns.get("metadata", {})
+            pair = _pair(nodes, data)
+            if pair is None or (data.get("ts") is not None and data["ts"] not in times[pair]):
+                continue
+        found[pair].append(one)
+    return found
+
+
+def _pair(nodes: Nodes, data: dict[str, Any]) -> tuple[str, str] | None:
+    if not {"host", "from", "to"} <= data.keys():
+        return None
+    source, target = nodes.at(data["host"], data["from"]), nodes.at(data["host"], data["to"])
+    return None if source is None or target is None else (source.id, target.id)
