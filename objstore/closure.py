@@ -90,55 +90,55 @@ class _Walk:
         self._known.update(frontier)
         reads = _KNOWN_READS
         while frontier and reads > 0:
-            inner = [key for key in frontier if not self._is_leaf(self._kind(key))][:reads]
+            of_kind = ((key, self._view.kind(key)) for key in frontier)
+            inner = [key for key, kind in of_kind if kind is not None and not self._is_leaf(kind)][:reads]
             reads -= len(inner)
             frontier = []
-            for _, _, needs, _ in self._decoded(inner):
+            for _, needs, _ in self._decoded(inner):
                 fresh = [key for key in needs if key not in self._known]
                 self._known.update(fresh)
                 frontier += fresh
 
-    def add(self, roots: Iterable[bytes]) -> None:
+    def add(self, roots: Sequence[bytes]) -> None:
         """Take in ``roots`` and all that they need."""
+        self.presumes.update(self._known.intersection(roots))
+        needed: dict[bytes, list[bytes]] = {}
         frontier = self._fresh(roots)
         while frontier:
             frontier.sort()  # the store's index is then visited in its own order
             inner = []
             for key in frontier:
-                kind = self._kind(key)
+                kind = self._view.kind(key)
+                if kind is None:
+                    raise self._missing(key, needed)
                 self.kinds[key] = kind
                 if not self._is_leaf(kind):
                     inner.append(key)
-            found: list[bytes] = []
-            for key, kind, needs, names in self._decoded(inner):
-                known = [need for need in needs if need in self._known]
-                self.presumes.update(known)
-                here = [need for need in needs if need not in self._known] if known else needs
-                fresh = self._fresh(here)
-                for need in fresh:
-                    if need not in self._view:
-                        raise CheckFailed(f"{key.hex()}: a {kind} needs {need.hex()}, which is not here")
-                found += fresh
-                found += self._fresh(name for name in names if self._follows(name))
-                self._above[key] = (here, False)
-            frontier = found
-        # Only now is it known which of them are leaves.
-        for key, (here, _) in self._above.items():
-            if here:
-                inner = [need for need in here if need in self._above]
-                self._above[key] = (inner, len(inner) < len(here))
+            frontier = []
+            for key, needs, names in self._decoded(inner):
+                self.presumes.update(self._known.intersection(needs))
+                needed[key] = needs
+                frontier += self._fresh(needs)
+                frontier += self._fresh([name for name in names if self._follows(name)])
+        for key, needs in needed.items():
+            here = [need for need in needs if need not in self._known]
+            above = [need for need in here if need in needed or need in self._above]
+            self._above[key] = (above, len(above) < len(here))
+
+    def _missing(self, key: bytes, needed: dict[bytes, list[bytes]]) -> CheckFailed:
+        owner = next((owner for owner, needs in needed.items() if key in needs), None)
+        if owner is None:
+            return CheckFailed(f"{key.hex()}: no such object", hint="run: objstore verify")
+        return CheckFailed(
+            f"{owner.hex()}: a {self.kinds[owner]} needs {key.hex()}, which is not here",
+            hint="run: objstore verify",
+        )
 
     def _fresh(self, keys: Iterable[bytes]) -> list[bytes]:
-        """Those of ``keys`` that were not met before; they are from now on."""
-        fresh = [key for key in keys if key not in self.kinds and key not in self._known]
-        self.kinds.update(dict.fromkeys(fresh, ""))
-        return list(dict.fromkeys(fresh))
-
-    def _kind(self, key: bytes) -> str:
-        kind = self._view.kind(key)
-        if kind is None:
-            raise CheckFailed(f"{key.hex()}: no such object")
-        return kind
+        """Those of ``keys`` that were not met before, each once; they are met from now on."""
+        fresh = dict.fromkeys([key for key in keys if key not in self.kinds and key not in self._known], "")
+        self.kinds.update(fresh)
+        return list(fresh)
 
     def _is_leaf(self, name: str) -> bool:
         """Whether objects of this kind lead nowhere. Without content, what an object that needs nothing names is
@@ -155,8 +155,8 @@ class _Walk:
         kind = self._view.kind(name)
         return kind is not None and (self._content or kind not in CONTENT_KINDS)
 
-    def _decoded(self, keys: list[bytes]) -> Iterator[tuple[bytes, str, list[bytes], list[bytes]]]:
-        """For each of ``keys`` its kind, what it needs and what it names."""
+    def _decoded(self, keys: list[bytes]) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+        """Each of ``keys``, what it needs and what it names."""
         for start in range(0, len(keys), _GROUP):
             by_kind: dict[str, tuple[list[bytes], list[bytes]]] = {}
             group = keys[start : start + _GROUP]
@@ -170,7 +170,7 @@ class _Walk:
                 kind = kinds.lookup(name)
                 for key, obj in zip(same, _objects(name, values), strict=True):
                     needs, names = kind.needs(obj), kind.names(obj)
-                    yield key, name, [*map(bytes.fromhex, needs)], [*map(bytes.fromhex, names)]
+                    yield key, [*map(bytes.fromhex, needs)], [*map(bytes.fromhex, names)]
 
     def order(self) -> Iterator[bytes]:
         """All objects that were found, in the order of a pack: by height, kind and id."""

@@ -263,8 +263,6 @@ class Database:
     @classmethod
     def create(cls, path: str, algorithm: str, *, map_size: int | None = None) -> str:
         """Make a new store in the folder ``path`` (made if absent); its store id. An existing store is refused."""
-        if os.path.exists(os.path.join(path, "data.mdb")):
-            raise Conflict(f"{path}: is a store already")
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
         except OSError as error:
@@ -272,6 +270,9 @@ class Database:
         store = os.urandom(8).hex()
         database = cls.open(path, map_size=map_size, _fresh=True)
         try:
+            with database.begin() as txn:
+                if txn.get(b"format", db=database.meta) is not None:
+                    raise Conflict(f"{path}: is a store already")
             with database.begin(write=True) as txn:
                 for name, value in (
                     (b"format", str(FORMAT).encode()),

@@ -63,9 +63,12 @@ def write_transaction(database: Database) -> Iterator[Any]:
         try:
             with database.begin(write=True) as txn:
                 yield txn
-        except lmdb.DiskError as error:
+        except (lmdb.MapFullError, lmdb.MapResizedError):
+            raise
+        except lmdb.Error as error:
+            full = isinstance(error, lmdb.DiskError)
             raise StorageError(
-                f"{database.path}: cannot be written: {error}", hint="is the disk full?"
+                f"{database.path}: cannot be written: {error}", hint="is the disk full?" if full else None
             ) from None
 
 

@@ -68,7 +68,7 @@ def main(argv: Sequence[str], context: Context) -> int:
         for batch in batches:
             try:
                 for name, key in resolve_all(view, batch):
-                    found = view.get(key)
+                    found = view.get(key) or (None if arguments.exists else _computed(view, name))
                     if found is None:
                         raise NotFound(f"{name}: no such object")
                     if not arguments.exists:
@@ -79,6 +79,15 @@ def main(argv: Sequence[str], context: Context) -> int:
                 raise
             out.flush()
     return 0
+
+
+def _computed(view: Snapshot, name: str) -> Stored | None:
+    """What stands behind a derived ref that names no object, such as a Merkle root: JSON, of the type ``derived``."""
+    from objstore.refs import derived_document
+    from objstore.snapshot import Stored
+
+    document = derived_document(name)
+    return None if document is None else Stored("derived", json_bytes(document(view, name)))
 
 
 def _form(arguments: Arguments) -> Callable[[bytes, Stored], bytes]:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.porcelain.importing.driving import Held, held, objstore, opened, patched, run, succeed, verify
+from tests.porcelain.importing.driving import (
+    HOME,
+    Held,
+    held,
+    objstore,
+    opened,
+    patched,
+    run,
+    succeed,
+    verify,
+)
 from tests.porcelain.importing.marking import MARK, SECRET, marked_home
 
 _BASE64 = re.compile(rb'"base64":"([^"]*)"')
@@ -155,3 +166,16 @@ def test_an_error_nobody_expected_quotes_nothing(folder: Path, tmp_path: Path) -
         assert marks(everything_in(store)) == {}
         assert len(held(store).landed) == 13
         verify(store)
+
+
+def test_a_secret_in_a_path_is_replaced(tmp_path: Path) -> None:
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    home = tmp_path / "home"
+    source = HOME / ".claude" / "projects"
+    folder = home / ".claude" / "projects" / f"-home-mira-{secret}"
+    shutil.copytree(next(p for p in sorted(source.iterdir()) if p.is_dir()), folder)
+    store = tmp_path / "store"
+    succeed(store, "import", home=home)
+    assert secret not in succeed(store, "lineage", "sessions", "--json", home=home).out
+    with opened(store) as (_, view):
+        assert all(secret.encode() not in stored.data for _, stored in view.objects())

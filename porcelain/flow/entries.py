@@ -29,6 +29,10 @@ TURN_DURATION = 512
 COMMAND = 1024
 NOTICE = 2048
 AUXILIARY = 4096
+#: A later row with the same id and stream takes this one's place: the source is not a log, and grows its records.
+REVISED = 8192
+#: Dialects of such sources.
+_REVISING = frozenset({"opencode/1"})
 _BITS = {
     "synthetic": SYNTHETIC,
     "context_reset": CONTEXT_RESET,
@@ -137,6 +141,9 @@ def from_page(page: Page, records: Sequence[Record]) -> Landed:
         _entry(record, record.time or time, page.seq, row, page.kind, stream, batch)
         for row, (record, time) in enumerate(zip(records, row_times(page), strict=True), 1)
     ]
+    if page.dialect in _REVISING:
+        for entry in entries:
+            entry.flags |= REVISED
     return Landed(page.seq, page.digest, entries)
 
 

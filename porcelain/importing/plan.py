@@ -19,7 +19,7 @@ from porcelain.importing.cursors import load_cursors
 from porcelain.importing.work import ASSEMBLED, Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
 from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
-from porcelain.providers.redaction import RULES
+from porcelain.providers.redaction import RULES, redact_text
 
 #: Between a native id and what tells apart two conversations that carry the same one.
 _COPY = "~"
@@ -228,6 +228,13 @@ def _is_there(path: str) -> bool:
 
 
 def _renamed(conversation: Conversation, name: str) -> Conversation:
+    """The conversation under the name of its chains; secrets in the names of its files replaced."""
+    for source in conversation.sources:
+        if redact_text(source.src) != source.src:
+            sources = tuple(
+                msgspec.structs.replace(one, src=redact_text(one.src)) for one in conversation.sources
+            )
+            return msgspec.structs.replace(conversation, native_id=name, sources=sources)
     return (
         conversation
         if conversation.native_id == name

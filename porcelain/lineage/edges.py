@@ -110,9 +110,7 @@ def read_claims(said: Said, nodes: Nodes, evidence: Evidence) -> Claims:
         if pair not in compared:
             compared[pair] = evidence.compare(nodes.by_id[pair[0]], nodes.by_id[pair[1]])
     shared = list(_shared(nodes, evidence, connected, compared))
-    native = list(_same_native(nodes, connected))
-    found = _once([*strong, *shared, *native, *_order(nodes)])
-    return Claims(all=found, compared=compared)
+    return Claims(all=_once([*strong, *shared, *_order(nodes)]), compared=compared)
 
 
 def _once(claims: Iterable[Claim]) -> list[Claim]:
@@ -263,12 +261,15 @@ def _shared(
         )
 
 
-def _same_native(nodes: Nodes, connected: Components) -> Iterator[Claim]:
+def same_native(nodes: Nodes, joined: Components, apart: set[tuple[str, str]]) -> Iterator[Claim]:
+    """Nodes with one native id that nothing else has ``joined``: each with the oldest. ``apart`` has pairs of
+    components, in order, that must not come together by this."""
     for found in nodes.of_session.values():
         current = sorted((node for node in found if not node.older), key=lambda node: node.order)
         for node in current[1:]:
-            if connected.of(node.id) != connected.of(current[0].id):
-                connected.join(node.id, current[0].id)
+            first, second = sorted((joined.of(current[0].id), joined.of(node.id)))
+            if first != second and (first, second) not in apart:
+                joined.join(first, second)
                 yield Claim(
                     source=current[0].id,
                     target=node.id,

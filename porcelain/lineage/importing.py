@@ -15,6 +15,7 @@ from porcelain.lineage.identity import evidence_id, observation_id
 from porcelain.lineage.kinds import Confidence, Fact
 from porcelain.lineage.reports import LINKS, ConversationReport, RunReport, SourceReport, Stated
 from porcelain.lineage.times import normal_time
+from porcelain.providers.redaction import redact_text
 
 #: Characters of a label; a longer one is cut.
 MAX_LABEL = 1024
@@ -262,5 +263,6 @@ def _time(text: str | None) -> str | None:
 
 
 def _text(text: str) -> str:
-    """``text`` as Unicode text without NUL: what stands for the bytes of a file name that is no UTF-8 is escaped."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\ufffd")
+    """``text`` as Unicode text without NUL and secrets: what stands for the bytes of a file name that is no UTF-8 is
+    escaped."""
+    return redact_text(text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\ufffd"))

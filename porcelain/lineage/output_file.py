@@ -25,6 +25,8 @@ def replacing(path: Path, is_ours: Callable[[bytes], bool], *, overwrite: bool) 
     try:
         if path.is_dir():
             raise StorageError(f"{path}: is a directory", hint="name a file")
+        if path.exists() and not path.is_file():
+            raise StorageError(f"{path}: is no ordinary file", hint="name a file")
         if not overwrite and path.exists():
             with path.open("rb") as existing:
                 head = existing.read(HEAD_BYTES)

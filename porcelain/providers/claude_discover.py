@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, field
 
+from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import is_blank, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, SourceKind, nothing_seen
 
@@ -201,7 +202,7 @@ def _transcript(path: str, seen: Seen) -> tuple[str, Source] | LeftOut:
 def _sniff(path: str) -> _Sniffed:
     """Read ``path`` up to its first conversation record."""
     found = _Sniffed()
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
             if is_blank(line.data):
                 continue

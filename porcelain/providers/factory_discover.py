@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from porcelain.providers.decoding import Shape
+from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import is_blank, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
@@ -193,7 +194,7 @@ def _transcript(path: str, settings: str | None, seen: Seen) -> _Found | LeftOut
 def _caller(settings: str) -> str:
     """The session that started the one with these settings; "" for none, and where they do not parse."""
     try:
-        with open(settings, "rb") as file:
+        with open_file(settings) as file:
             found = caller(_TAGS.decode(repair(file.read())[0]).tags)
     except (OSError, msgspec.DecodeError, RecursionError):
         return ""
@@ -203,7 +204,7 @@ def _caller(settings: str) -> str:
 def _sniff(path: str) -> _Sniffed | None:
     """Read the first lines of ``path``; None when there is not one byte."""
     found = _Sniffed()
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             return None

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import is_blank, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
@@ -141,7 +142,7 @@ def _has_bytes(path: str) -> bool:
 
 def _sniff(path: str) -> _Sniffed:
     found = _Sniffed()
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         looked = 0
         for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
             if looked == _HEAD_LINES:

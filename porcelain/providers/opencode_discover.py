@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from porcelain.providers import opencode_database, opencode_tree
 from porcelain.providers.cursor import Cursor
+from porcelain.providers.files import open_file
 from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 
 _DATABASE = "opencode*.db"
@@ -132,7 +133,7 @@ def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator
         if cursor is not None and cursor.stamp == stamp:
             parent = _parent(cursor, session)
         else:
-            with open(file, "rb") as opened:
+            with open_file(file) as opened:
                 data = opened.read()
             try:
                 parent = opencode_tree.about(data).parent

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import is_blank, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
@@ -37,6 +38,7 @@ _OWN_TYPES = frozenset(
 )
 _OTHER_TYPES = frozenset(
     {
+        "session_start",
         "title",
         "title_change",
         "model_usage",
@@ -127,7 +129,7 @@ def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
 def _sniff(path: str) -> _Sniffed | None:
     """Read the first lines of ``path``; None when there is not one byte."""
     found = _Sniffed()
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         if not size:
             return None

@@ -11,6 +11,8 @@ from typing import BinaryIO, cast
 
 import zstandard
 
+from porcelain.providers.files import open_file
+
 #: How a file name ends that the agent has compressed with zstandard.
 COMPRESSED = ".zst"
 
@@ -23,7 +25,7 @@ def open_source(path: str) -> Iterator[tuple[BinaryIO, os.stat_result, int]]:
     any place like those of a plain one; one that ends too early gives what it holds. Raises ``OSError``, also for bytes
     that are not zstandard's.
     """
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         stat = os.fstat(file.fileno())
         if not path.endswith(COMPRESSED):
             yield file, stat, stat.st_size
@@ -40,7 +42,7 @@ def open_source(path: str) -> Iterator[tuple[BinaryIO, os.stat_result, int]]:
 
 def read_head(path: str, size: int) -> bytes:
     """The first ``size`` bytes of the source at ``path``; raises ``OSError`` as ``open_source`` does."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         if not path.endswith(COMPRESSED):
             return file.read(size)
         try:

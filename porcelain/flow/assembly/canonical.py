@@ -1,4 +1,8 @@
-"""Stage 1, canonical records: each record once, and only those that make up the conversation."""
+"""Stage 1, canonical records: each record once, and only those that make up the conversation.
+
+Of the copies of a record the first counts, except where a source grows its records in place: there the last one does,
+at the place of the first.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from porcelain.flow.entries import Entry
+from porcelain.flow.entries import REVISED, Entry
 
 #: Files that say something about the conversation without being part of it.
 ASIDE = frozenset(("changes", "provider_body", "execution"))
@@ -27,6 +31,7 @@ def canonical(entries: Iterable[Entry], through: int) -> Canonical:
     """Leave out later copies of a record id, rows past ``through``, and files that stand aside."""
     kept: list[Entry] = []
     by_id: dict[str, Entry] = {}
+    places: dict[str, int] = {}
     lines: dict[str, tuple[int, int]] = {}
     for entry in entries:
         if entry.seq > through:
@@ -34,9 +39,15 @@ def canonical(entries: Iterable[Entry], through: int) -> Canonical:
         for change in entry.changed:
             lines.setdefault(change.key, (change.added, change.removed))
         kind = entry.kind
-        if entry.id and kind != "provider_body" and by_id.setdefault(entry.id, entry) is not entry:
-            continue
+        if entry.id and kind != "provider_body":
+            first = by_id.setdefault(entry.id, entry)
+            if first is not entry:
+                if entry.flags & REVISED and entry.stream == first.stream and entry.id in places:
+                    by_id[entry.id] = kept[places[entry.id]] = entry
+                continue
         if kind not in ASIDE:
+            if entry.id:
+                places[entry.id] = len(kept)
             kept.append(entry)
     return Canonical(
         kept,

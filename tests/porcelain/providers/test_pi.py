@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -390,3 +391,10 @@ def test_files_of_oh_my_pi_are_not_taken(shared: Path) -> None:
     files = sorted((shared / "samples" / "oh-my-pi" / "local-14.9.9").rglob("*.jsonl"))
     assert files
     assert [path.name for path in files if pi.recognise(path) is not None] == []
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions" / "--x--"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / "2026-01-01T00-00-00-000Z_a.jsonl")
+    assert [one.reason for one in pi.discover(tmp_path / "sessions") if isinstance(one, LeftOut)] == ["unreadable"]

@@ -1,0 +1,46 @@
+"""An answer on the terminal while it is being written: a draft, taken away again when the checked answer takes its
+place."""
+
+from __future__ import annotations
+
+import shutil
+from typing import BinaryIO
+
+from plumbing.output import display_width, encode, printable
+from porcelain.session.commands.style import Style
+
+
+class Draft:
+    """Writes pieces of text to a terminal as they come, and removes what it wrote as long as it fits the screen."""
+
+    def __init__(self, stream: BinaryIO, style: Style) -> None:
+        self._stream = stream
+        self._style = style
+        self._size = shutil.get_terminal_size()
+        self._column = 0
+        self._rows = 0
+
+    def __call__(self, text: str) -> None:
+        """Show one more piece."""
+        lines = [printable(line) for line in text.split("\n")]
+        for number, line in enumerate(lines):
+            if number:
+                self._rows += 1
+                self._column = 0
+            self._column += display_width(line)
+            self._rows += self._column // self._size.columns
+            self._column %= self._size.columns
+        self._stream.write(encode("\n".join(self._style.dim(line) for line in lines)))
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Take the draft away, or end its last line where it is too long to be taken away."""
+        if not self._rows and not self._column:
+            return
+        if self._rows < self._size.lines - 1:
+            up = f"\x1b[{self._rows}A" if self._rows else ""
+            self._stream.write(encode(f"\r{up}\x1b[J"))
+        else:
+            self._stream.write(b"\n")
+        self._stream.flush()
+        self._rows = self._column = 0
