@@ -150,3 +150,13 @@ def decompress(codec: int, payload: bytes) -> bytes:
         return unpack(payload)
     except _library().ZstdError as error:
         raise StorageError(f"stored bytes do not unpack: {error}") from None
+
+
+def unpack_all(codec: int, payloads: list[bytes]) -> list[bytes]:
+    """``decompress`` of many payloads with one codec."""
+    if codec == PLAIN:
+        return payloads
+    try:
+        return list(map(_unpackers.get(codec) or _unpacker(codec), payloads))
+    except _library().ZstdError as error:
+        raise StorageError(f"stored bytes do not unpack: {error}") from None

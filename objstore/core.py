@@ -16,7 +16,8 @@ BLOB_PIECE = 256 * 1024
 #: Ids in one ``list`` object.
 LIST_ITEMS = 4096
 
-ObjectId = Annotated[str, Meta(min_length=64, max_length=64, pattern="^[0-9a-f]{64}$")]
+#: An id inside an object. That it is hexadecimal is checked when an object is taken in, not at each reading.
+ObjectId = Annotated[str, Meta(min_length=64, max_length=64)]
 
 
 class Text(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

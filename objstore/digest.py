@@ -51,6 +51,16 @@ def hasher(algorithm: str) -> Callable[[bytes], bytes]:
     return _blake3
 
 
+def hasher_of_many(algorithm: str) -> Callable[[list[bytes]], list[bytes]]:
+    """As ``hasher``, for a list at a time: without a call of ours for each."""
+    if algorithm == "sha256":
+        from hashlib import sha256
+
+        return lambda values: [sha256(value).digest() for value in values]
+    one = hasher(algorithm)
+    return lambda values: [one(value) for value in values]
+
+
 def hash_bytes(data: bytes, algorithm: str = "sha256") -> bytes:
     """The 32-byte digest of ``data``. Raises ``UsageError`` as ``hasher`` does."""
     return hasher(algorithm)(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from objstore import kinds
+from objstore.digest import is_object_id
 from objstore.errors import CheckFailed
 
 #: The one kind that carries no ``type``: its body is exactly the keys that its published hash covers.
@@ -32,8 +33,17 @@ def check_object(value: Any) -> tuple[str, bytes]:
 
     data = encode(value)
     name = kind_name(value)
-    kinds.decode(name, data)
+    check_ids(name, kinds.decode(name, data))
     return name, data
+
+
+def check_ids(kind: str, obj: Any) -> None:
+    """Raise ``CheckFailed`` unless every id that ``obj`` needs or names is one."""
+    described = kinds.lookup(kind)
+    for refer in (described.needs, described.names):
+        for text in refer(obj):
+            if not is_object_id(text):
+                raise CheckFailed(f"{kind}: {text[:64]!r} is not an object id")
 
 
 def check_stored(kind: str, data: bytes) -> Any:
@@ -41,4 +51,5 @@ def check_stored(kind: str, data: bytes) -> Any:
     obj = kinds.decode(kind, data)
     if kinds.encode(obj) != data:
         raise CheckFailed(f"{kind}: the bytes are not canonical")
+    check_ids(kind, obj)
     return obj

@@ -18,7 +18,7 @@ from objstore.snapshot import Snapshot, Stored, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any
@@ -205,7 +205,15 @@ def load(view: Snapshot, key: bytes, *kinds: str) -> Any:
     return decode(found.kind, found.data)
 
 
-def load_all(view: Snapshot, keys: Iterator[bytes], *kinds: str) -> Iterator[Any]:
-    """``load`` of each."""
-    for key in keys:
-        yield load(view, key, *kinds)
+def load_many(view: Snapshot, keys: Sequence[bytes], *kinds: str) -> list[Any]:
+    """``load`` of each, in order; quicker than one by one."""
+    from objstore.kinds import decode
+
+    objects: list[Any] = []
+    for key, found in zip(keys, view.get_many(keys), strict=True):
+        if found is None:
+            raise NotFound(f"{key.hex()}: no such object")
+        if kinds and found.kind not in kinds:
+            raise CheckFailed(f"{key.hex()}: is a {found.kind}, not a {' or '.join(kinds)}")
+        objects.append(decode(found.kind, found.data))
+    return objects

@@ -39,9 +39,8 @@ EXAMPLES = (
     "objstore cat --pretty tag/start",
     "objstore ls-objects | objstore cat --batch-check",
 )
-#: Answers are written after this many, and after one of more bytes than this.
-_GATHERED = 256
-_LARGE = 64 * 1024
+#: Objects that are read together.
+_TOGETHER = 128
 _MODES = ("type", "size", "exists", "pretty", "batch", "batch_check")
 
 
@@ -138,30 +137,34 @@ def _answer(arguments: Arguments, context: Context) -> int:
 
 
 def _answer_lines(view: Snapshot, names: list[bytes], out: Writer, end: bytes, *, whole: bool) -> None:
-    get = view.get
     form = b"%b %b %d" + end + (b"%b" + end if whole else b"%.0b")
-    answers: list[bytes] = []
-    for name in names:
+    for start in range(0, len(names), _TOGETHER):
+        group = names[start : start + _TOGETHER]
         # The usual name, a whole id, skips what the other forms need.
-        try:
-            found = get(unhexlify(name)) if len(name) == 64 else None
-        except NotHex:
-            found = None
-        if found is not None:
+        keys = [_whole_id(name) for name in group]
+        objects = iter(view.get_many([key for key in keys if key is not None]))
+        answers: list[bytes] = []
+        for name, key in zip(group, keys, strict=True):
+            found = next(objects) if key is not None else None
             identity = name.lower()
-        else:
-            key, reason = _look_up(view, name)
-            found = get(key) if key is not None else None
-            if found is None or key is None:
-                answers.append(name + b" " + reason + end)
-                continue
-            identity = key.hex().encode()
-        kind, data = found
-        answers.append(form % (identity, kind.encode(), len(data), data))
-        if len(data) > _LARGE or len(answers) >= _GATHERED:
-            out.write(b"".join(answers))
-            answers.clear()
-    out.write(b"".join(answers))
+            if found is None:
+                key, reason = _look_up(view, name)
+                found = view.get(key) if key is not None else None
+                if found is None or key is None:
+                    answers.append(name + b" " + reason + end)
+                    continue
+                identity = key.hex().encode()
+            kind, data = found
+            answers.append(form % (identity, kind.encode(), len(data), data))
+        out.write(b"".join(answers))
+
+
+def _whole_id(name: bytes) -> bytes | None:
+    """The key that ``name`` spells, or None where it is no whole id."""
+    try:
+        return unhexlify(name) if len(name) == 64 else None
+    except NotHex:
+        return None
 
 
 def _answer_json(

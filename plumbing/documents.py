@@ -11,7 +11,7 @@ from objstore import kinds
 from objstore.canonical import MAX_INTEGER, MAX_SIZE
 from objstore.errors import CheckFailed
 from objstore.fastcanonical import canonicalize, parse
-from objstore.objects import kind_name
+from objstore.objects import check_ids, kind_name
 
 
 class _Typed(msgspec.Struct):
@@ -35,7 +35,7 @@ def check_document(text: bytes) -> tuple[str, bytes]:
     except msgspec.ValidationError:
         named = UNSET
     name = named if isinstance(named, str) else kind_name(parse(data))
-    kinds.decode(name, data)
+    check_ids(name, kinds.decode(name, data))
     return name, data
 
 
@@ -51,8 +51,9 @@ def _if_canonical(text: bytes) -> str | None:
             isinstance(name, str)
             and len(text) <= MAX_SIZE
             and _is_closed(name)
-            and kinds.encode(kinds.decode(name, text)) == text
+            and kinds.encode(obj := kinds.decode(name, text)) == text
         ):
+            check_ids(name, obj)
             return name
     except (CheckFailed, msgspec.DecodeError, RecursionError):
         pass  # the long way tells what is wrong

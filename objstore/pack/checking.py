@@ -11,6 +11,10 @@ from objstore.errors import CheckFailed, ObjstoreError
 from objstore.objects import check_stored
 from objstore.pack.format import PackRefused
 from objstore.pack.reader import Entry
+from objstore.snapshot import Snapshot
+
+#: Entries of chains that are held decoded, since the next ones follow them.
+_RECENT = 4096
 
 
 class PackCheck:
@@ -58,8 +62,7 @@ class PackCheck:
             below = self._heights.get(need)
             if below is not None:
                 height = max(height, below + 1)
-                if self._unclaimed and kind_name != "content-kept":
-                    self._unclaimed.discard(need)
+                self._unclaimed.discard(need)
             elif need not in self._presumed:
                 raise PackRefused(
                     f"a {kind_name} needs {text}, which is neither in the pack before it nor presumed",
@@ -99,7 +102,7 @@ def _object(name: str, key: bytes, data: bytes) -> Any:
         raise PackRefused(error.message, object=key.hex()) from None
 
 
-def check_links(view: Any, links: Iterable[bytes]) -> None:
+def check_links(view: Snapshot, links: Iterable[bytes]) -> None:
     """Check every entry of a chain in ``links`` against the ones before it, all of which ``view`` has. Raises
     ``PackRefused`` that names the entry."""
     recent: dict[bytes, tuple[kinds.Kind, Any]] = {}
@@ -108,6 +111,8 @@ def check_links(view: Any, links: Iterable[bytes]) -> None:
         known = recent.get(key)
         if known is None:
             found = view.get(key)
+            if found is None:
+                raise PackRefused("an entry of a chain names it, and it is not here", object=key.hex())
             known = (kinds.lookup(found.kind), kinds.decode(found.kind, found.data))
             recent[key] = known
             if len(recent) > _RECENT:
@@ -128,7 +133,3 @@ def check_links(view: Any, links: Iterable[bytes]) -> None:
                 kind.check_link(entry, before)
         except CheckFailed as error:
             raise PackRefused(error.message, object=key.hex()) from None
-
-
-#: Entries of chains that are held decoded, since the next ones follow them.
-_RECENT = 4096

@@ -66,7 +66,9 @@ class PackRefused(CheckFailed):
     """A pack that is not taken, and why. ``object`` is the id (hex) of what is at fault, where one is."""
 
     def __init__(self, reason: str, *, object: str | None = None, hint: str | None = None) -> None:
-        super().__init__(f"pack refused: {object}: {reason}" if object else f"pack refused: {reason}", hint=hint)
+        super().__init__(
+            f"pack refused: {object}: {reason}" if object else f"pack refused: {reason}", hint=hint
+        )
         self.object = object
 
 

@@ -10,7 +10,7 @@ from objstore.core import ListOf, list_pieces
 from objstore.errors import CheckFailed, NotFound, UsageError
 from objstore.refs import quote
 from objstore.snapshot import Snapshot
-from objstore.store import load
+from objstore.store import load, load_many
 from porcelain.flow.assembly import Written
 from porcelain.flow.entries import Landed, from_page
 from porcelain.flow.folding import Fold, apply
@@ -43,7 +43,7 @@ def pages(view: Snapshot, head: bytes) -> Iterator[Page]:
 
 def page_records(view: Snapshot, page: Page) -> list[Record]:
     """The records of a page, in row order."""
-    return [load(view, bytes.fromhex(record_id), "record") for record_id in page_record_ids(page)]
+    return load_many(view, [bytes.fromhex(record_id) for record_id in page_record_ids(page)], "record")
 
 
 def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
@@ -68,10 +68,8 @@ def stored_rounds(view: Snapshot, head: bytes) -> Iterator[tuple[bytes, FlowRoun
     for key, entry in entries(view, head):
         if not isinstance(entry, FlowRound):
             raise CheckFailed(f"{head.hex()}: is not the head of a chain of rounds")
-        frames = [
-            load(view, frame, "flow-node", "flow-relation", "flow-unresolved")
-            for frame in frame_keys(view, "flow-round", entry)
-        ]
+        keys = list(frame_keys(view, "flow-round", entry))
+        frames = load_many(view, keys, "flow-node", "flow-relation", "flow-unresolved")
         yield key, entry, to_round(entry, frames)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -288,7 +289,7 @@ def _order(nodes: Nodes) -> Iterator[Claim]:
             folders[node.host, node.cwds[0]].append(node)
     for found in folders.values():
         found.sort(key=lambda node: node.order)
-        for before, after in zip(found, found[1:], strict=False):
+        for before, after in pairwise(found):
             if before.provider != after.provider:
                 yield Claim(
                     source=before.id,

@@ -142,9 +142,10 @@ def batch_operation_id(
     return fact_id("batch_operation", [operation_type, source_path, destination_path, timestamp])
 
 
-def thread_id(root_session: str) -> str:
-    """A logical thread, by the smallest id among the member sessions at its root."""
-    return fact_id("thread", [root_session])
+def thread_id(root_session: str, root_observation: str | None = None) -> str:
+    """A logical thread, by the smallest id among the member sessions at its root. Where a context jump split copies of
+    one session into several threads, all but the oldest name the observation at their root too."""
+    return fact_id("thread", [root_session] if root_observation is None else [root_session, root_observation])
 
 
 def thread_member_id(thread: str, session: str, observation: str | None) -> str:

@@ -136,7 +136,7 @@ def _identity(kind: str, columns: dict[str, Any], provenance: str) -> str:
                 c["timestamp"],
             )
         case "thread":
-            return identity.thread_id(c["root_session_id"])
+            return identity.thread_id(c["root_session_id"], metadata.get("root_observation"))
         case "thread_member":
             return identity.thread_member_id(c["thread_id"], c["session_id"], get("observation_id"))
         case "thread_edge":

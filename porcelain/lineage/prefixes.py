@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 
 import msgspec
@@ -110,8 +111,6 @@ def _forms(cwds: list[str]) -> list[bytes]:
 def _hash(line: bytes, forms: list[bytes]) -> bytes:
     for form in forms:
         line = line.replace(form, _PLACEHOLDER)
-    try:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # no JSON: compared as it is
         line = _ENCODER.encode(msgspec.json.decode(line))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass  # a line that is no JSON is compared as it is
     return sha256(line).digest()[:16]

@@ -44,10 +44,13 @@ class Projection(Struct, frozen=True, kw_only=True):
     fold: str
 
 
-def project(facts: Iterable[Stored]) -> Projection:
+def project(facts: Iterable[Stored], derived: Iterable[Stored] = ()) -> Projection:
     """The view of ``facts`` (object id and fact): one for each id, none withdrawn, in any order; ``store.all_facts``
-    reads them. Facts that are derived, not stored, may be among them."""
-    live = sorted(facts, key=lambda pair: pair[1].id)
+    reads them. ``derived`` are facts that are made from those and stand nowhere: of one id the stored fact counts."""
+    stored = list(facts)
+    names = {item.id for _, item in stored}
+    live = stored + [pair for pair in derived if pair[1].id not in names]
+    live.sort(key=lambda pair: pair[1].id)
     tables: dict[str, list[Row]] = {table.name: [] for table in FACT_TABLES}
     by_kind = {table.kind: (table, tables[table.name]) for table in FACT_TABLES}
     for object_name, item in live:
@@ -57,9 +60,9 @@ def project(facts: Iterable[Stored]) -> Projection:
     _derive_observations(tables)
     _derive_sessions(tables)
     _derive_sources(tables)
-    names = sorted(name for name, item in live if item.kind != "import_run")
+    objects = sorted(name for name, item in stored if item.kind != "import_run")
     return Projection(
-        tables=tables, dangling=sorted(dangling), fold=hash_bytes("\n".join(names).encode()).hex()
+        tables=tables, dangling=sorted(dangling), fold=hash_bytes("\n".join(objects).encode()).hex()
     )
 
 

@@ -303,7 +303,9 @@ def _curated(pair: _Pair) -> Decision | None:
                 relation,
                 f"curated-{relation}",
                 "manual",
-                f"a person calls it a {relation}" if relation != "unrelated" else "a person calls them unrelated",
+                f"a person calls it a {relation}"
+                if relation != "unrelated"
+                else "a person calls them unrelated",
                 "withdrawing the classification",
                 joins=relation == "continuation",
                 continues=relation == "continuation",
@@ -328,8 +330,7 @@ def _prefix(pair: _Pair) -> Decision | None:
     claim = pair.with_mode("inferred")
     if claim is not None and "unknown" not in pair.judged:
         if pair.prefix is not None and (
-            graded(pair.prefix) is not None
-            or (pair.prefix.is_whole_source and pair.prefix.shared >= LEAST)
+            graded(pair.prefix) is not None or (pair.prefix.is_whole_source and pair.prefix.shared >= LEAST)
         ):
             return pair.decision(
                 "continuation",

@@ -37,7 +37,9 @@ def resume(thread: Thread, marks: Mapping[str, list[Fact]]) -> Resume:
     aside = aside_nodes(thread)
     candidates = [node for node in thread.members if node.id not in aside]
     there = {node.id for node in candidates if node.present}
-    words = {node.id: {str(one.columns["mark_type"]) for one in marks.get(node.id, ())} for node in candidates}
+    words = {
+        node.id: {str(one.columns["mark_type"]) for one in marks.get(node.id, ())} for node in candidates
+    }
     leaves = [node for node in candidates if not replaced.get(node.id)]
     active = [
         node
@@ -53,9 +55,7 @@ def resume(thread: Thread, marks: Mapping[str, list[Fact]]) -> Resume:
         return _made("branch-choices", None, active, [], [*reasons, "several-active-leaves"])
     set_aside = [node for node in leaves if node.id in there]
     recoverable = set_aside or [
-        node
-        for node in candidates
-        if node.id in there and not _lives_on(node.id, replaced, there)
+        node for node in candidates if node.id in there and not _lives_on(node.id, replaced, there)
     ]
     if recoverable:
         reasons.append("leaves-set-aside" if set_aside else "replacement-missing")

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from objstore import kinds
+from objstore.core import ObjectId
 
 Count = Annotated[int, Meta(ge=0, le=kinds.MAX_SAFE_INTEGER)]
-ObjectId = Annotated[str, Meta(min_length=64, max_length=64, pattern="^[0-9a-f]{64}$")]
 
 #: A page holds at most this many records ...
 PAGE_RECORDS = 1024

@@ -80,6 +80,12 @@ def answer_state(view: Snapshot, answer_id: str) -> tuple[State, str]:
     return _state(view, _fold_states(view), answer_id)
 
 
+def out_of_service(view: Snapshot) -> dict[str, tuple[State, str]]:
+    """The ids of all answers that are not live, each with its state and why."""
+    frames: list[AnswerState] = [load(view, key, "answer-state") for _, key in _fold_states(view).live()]
+    return {frame.answer: (frame.state, frame.reason) for frame in frames if frame.state != "live"}
+
+
 def set_state(store: Store, answer_ids: list[str], state: State, reason: str) -> int:
     """Say that answers are in ``state``, and why; how many were not before. Raises ``UsageError`` for a reason that is
     empty or over 1,000 characters."""

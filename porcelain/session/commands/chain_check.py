@@ -1,0 +1,66 @@
+"""``objstore session chain-check``: recompute every hash of sessions."""
+
+from __future__ import annotations
+
+from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.output import Writer, counted, printable, say
+from plumbing.stores import open_store
+from porcelain.session.checking import Check, chain_check, check_all
+from porcelain.session.commands.choosing import SID, find_session
+
+SUMMARY = "check the hashes of sessions"
+USAGE = "session chain-check [--sid SID] [--replay] [--json]"
+OPTIONS = (
+    Option("--sid", "sid", "SID", "only this session (default: all)", SID.kind),
+    Option("--replay", "replay", help="check every earlier root too"),
+    JSON,
+)
+EXAMPLES = ("objstore session chain-check", "objstore session chain-check --replay --json")
+ARGUMENTS = (0, 0)
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """One line a head: verified, unchained, or corrupted and where; 1 when any is not verified."""
+    with open_store(context) as store, store.snapshot() as view:
+        if arguments.sid is None:
+            checks = check_all(view, replay=arguments.replay)
+        else:
+            checks = chain_check(view, find_session(view, arguments.sid), replay=arguments.replay)
+    with Writer(context.stdout) as out:
+        for check in checks:
+            if arguments.json:
+                out.json(_document(check))
+            else:
+                out.line(printable(_line(check)))
+    bad = sum(check.status != "verified" for check in checks)
+    say(
+        context,
+        f"checked {counted(len(checks), 'session head')}: "
+        + (f"{bad} not verified" if bad else "all verified"),
+    )
+    return 1 if bad else 0
+
+
+def _line(check: Check) -> str:
+    if check.status == "verified":
+        counts = f"{counted(check.nodes, 'node')}, {counted(check.events, 'event')}"
+        return f"{check.sid}: verified: {counts}, root {check.root}"
+    if check.status == "unchained":
+        return f"{check.sid}: unchained: no event is here"
+    where = "" if check.index is None else f" at event {check.index}"
+    return f"{check.sid}: corrupted{where}: {check.reason}: {check.place}: {check.what}"
+
+
+def _document(check: Check) -> dict[str, object]:
+    return {
+        "events": check.events,
+        "head": check.head,
+        "index": check.index,
+        "nodes": check.nodes,
+        "place": check.place,
+        "reason": check.reason,
+        "session_id": check.sid,
+        "session_root": check.root,
+        "status": check.status,
+        "what": check.what,
+    }
