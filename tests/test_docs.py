@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +28,33 @@ def test_the_page_of_lineage_tables_is_that_of_the_schema() -> None:
 
     written = (ROOT / "docs" / "lineage-tables.md").read_text(encoding="utf-8")
     assert written == "# The tables of the lineage view\n\n" + page()
+
+
+def test_the_tour_is_real_output(tmp_path: Path) -> None:
+    """Each command of the README's tour, in its order in one store, prints what stands there."""
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    tour = page.split("```console\n", 1)[1].split("```", 1)[0]
+    steps = [step.split("\n", 1) for step in tour.removeprefix("$ ").split("\n$ ")]
+    assert len(steps) >= 8
+    folder = str(Path(sys.executable).parent)
+    environment = {
+        "HOME": str(tmp_path),
+        "OBJSTORE_DIR": str(tmp_path / "store"),
+        "PATH": folder + os.pathsep + os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "LC_ALL": "C.UTF-8",
+    }
+    checker = doctest.OutputChecker()
+    for command, expected in steps:
+        program = command.replace("objstore", f'"{sys.executable}" -m porcelain.main', 1)
+        done = subprocess.run(
+            ["sh", "-c", program],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert checker.check_output(expected, done.stdout, flags), f"$ {command}\n{done.stdout}"

@@ -1,5 +1,5 @@
 """Packs: one file format for sync, backup and bundles. ``objstore-pack(5)`` describes it.
 
 ``format`` has the layout and its limits, ``writer`` streams a selection of objects out, ``reader`` streams a pack in
-and trusts nothing, ``checking`` holds what comes to its rules, ``index`` finds one object in a pack on disk.
+and trusts nothing, ``checking`` holds what comes to its rules.
 """

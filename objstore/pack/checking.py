@@ -1,4 +1,4 @@
-"""Holding the objects of a pack to their rules before any of them is stored: kind, canonical form, order, references."""
+"""Holding the objects of a pack to their rules before any of them is stored: kind, form, order, references."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
+from itertools import pairwise
 from typing import Protocol
 
 import zstandard
@@ -150,7 +151,7 @@ class PackReader:
             if len(raw) % 32 or len(found) + len(raw) // 32 > self.header.presumes:
                 raise PackRefused("its list of presumed objects is not as long as it says")
             found += [raw[at : at + 32] for at in range(0, len(raw), 32)]
-        if len(found) != self.header.presumes or any(a >= b for a, b in zip(found, found[1:], strict=False)):
+        if len(found) != self.header.presumes or any(a >= b for a, b in pairwise(found)):
             raise PackRefused("its list of presumed objects is not as long as it says, or not in order")
         return found
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from itertools import islice
+from typing import Any
 
 import zstandard
 
@@ -134,7 +135,7 @@ class _Writing:
         return b"".join(parts)
 
 
-def _compress(compressor: zstandard.ZstdCompressor, raws: list[bytes]) -> list[bytes]:
+def _compress(compressor: Any, raws: list[bytes]) -> list[bytes]:
     return [frame.tobytes() for frame in compressor.multi_compress_to_buffer(raws, threads=1)]
 
 

@@ -80,6 +80,19 @@ def place_of(name: str, key: bytes) -> Place:
     return Place("/".join(parts), False, parts[1] if owned else None)
 
 
+def place_of_name(name: str) -> Place:
+    """What a name means whatever it points at, as far as can be told."""
+    parts = name.split("/")
+    if _OBJECT_ID.fullmatch(parts[-1]):
+        return Place(name[:-64], True, None)
+    owned = len(parts) > 1 and STORE_ID.fullmatch(parts[1].partition("@")[0]) is not None
+    at = 1 if owned else -1
+    apart = _APART.fullmatch(parts[at])
+    if apart is not None:
+        parts[at] = apart[1]
+    return Place("/".join(parts), False, parts[1] if owned else None)
+
+
 def set_apart(place: Place, key: bytes) -> str:
     """The name under which ``key`` is kept where it is not the only one."""
     parts = place.group.split("/")
@@ -111,7 +124,7 @@ def join_refs(
             groups.setdefault(place, set()).add(key)
     joined = Joined([], [])
     for place, keys in groups.items():
-        before = dict(_members(view, place))
+        before = dict(members(view, place))
         heads = maximal(view, keys | set(before.values()))
         if place.owner is not None and place.owner == given_up and len(heads) > 1:
             heads -= set(before.values())
@@ -123,8 +136,8 @@ def join_refs(
     return joined
 
 
-def _members(view: Snapshot, place: Place) -> Iterable[tuple[str, bytes]]:
-    """The refs that the store has in this place."""
+def members(view: Snapshot, place: Place) -> list[tuple[str, bytes]]:
+    """The refs that a store has in a place."""
     if place.is_member:
         return [(name, key) for name, key in view.refs(place.group) if name == place.group + key.hex()]
     found = []
@@ -145,7 +158,7 @@ def _names(place: Place, heads: set[bytes]) -> dict[str, bytes]:
     if place.is_member:
         return {place.group + key.hex(): key for key in heads}
     if len(heads) == 1:
-        return {place.group: key for key in heads}
+        return {place.group: next(iter(heads))}
     return {set_apart(place, key): key for key in heads}
 
 
@@ -164,7 +177,7 @@ def foreign_heads(view: Snapshot, incoming: Iterable[tuple[str, bytes]], own: st
     return [ref for ref in incoming if place_of(*ref).owner == own and ref[1] not in view]
 
 
-def _previous(view: Snapshot, key: bytes) -> list[bytes] | None:
+def previous_entries(view: Snapshot, key: bytes) -> list[bytes] | None:
     """The predecessors of the entry of a chain; None for anything else."""
     found = view.get(key)
     kind = kinds.lookup(found.kind) if found is not None else None
@@ -191,7 +204,7 @@ def maximal(view: Snapshot, keys: Iterable[bytes]) -> set[bytes]:
     if len(waiting) < 2:
         return heads
     while waiting and len(heads) > 1:
-        for before in _previous(view, waiting.popleft()) or ():
+        for before in previous_entries(view, waiting.popleft()) or ():
             if before not in seen:
                 seen.add(before)
                 heads.discard(before)

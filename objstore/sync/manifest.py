@@ -21,6 +21,8 @@ from objstore.sync.joining import is_offered
 
 #: Most refs in a leaf.
 LEAF = 32
+#: Nodes that are asked for in one request.
+_ASKED = 256
 DIGITS = "0123456789abcdef"
 
 Ref = tuple[str, bytes]
@@ -70,6 +72,11 @@ class Manifest:
     def _range(self, prefix: str) -> tuple[int, int]:
         return bisect_left(self._places, prefix), bisect_left(self._places, prefix + "g")
 
+    def is_empty(self, prefix: str) -> bool:
+        """Whether there is no ref below a node."""
+        start, stop = self._range(prefix)
+        return start == stop
+
     def refs(self, prefix: str = "") -> list[Ref]:
         """The refs below a node."""
         start, stop = self._range(prefix)
@@ -110,11 +117,16 @@ def manifest_of(view: Snapshot, scope: Scope) -> Manifest:
 
 
 def differences(
-    mine: Manifest, root: bytes, nodes: Callable[[Sequence[str]], Sequence[Node]]
+    mine: Manifest,
+    root: bytes,
+    nodes: Callable[[Sequence[str]], Sequence[Node]],
+    *,
+    only_mine: bool = False,
 ) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """The refs in which this store and another one differ: ``(mine, theirs)``, each by name.
 
-    ``root`` is the hash of the other's manifest, ``nodes`` asks it for nodes by their prefixes.
+    ``root`` is the hash of the other's manifest, ``nodes`` asks it for nodes by their prefixes. With ``only_mine``,
+    parts of the tree where this store has no ref are not looked at.
     """
     ours: dict[str, bytes] = {}
     theirs: dict[str, bytes] = {}
@@ -127,6 +139,7 @@ def differences(
                     prefix + digit
                     for digit, found in zip(DIGITS, node.children, strict=True)
                     if found != mine.hash(prefix + digit)
+                    and not (only_mine and mine.is_empty(prefix + digit))
                 ]
             else:
                 ours.update(mine.refs(prefix))
@@ -135,7 +148,3 @@ def differences(
     for name in same:
         del ours[name], theirs[name]
     return ours, theirs
-
-
-#: Nodes that are asked for in one request.
-_ASKED = 256

@@ -133,7 +133,9 @@ def _check_may_move(store: Store, offered: list[Ref], *, pushed: bool, take_cont
                 )
             if name.startswith(CONTENT_REFS) and not take_content:
                 raise RefRefused(
-                    name, "lists content, and the receiving store keeps none", hint="objstore config content.keep on"
+                    name,
+                    "lists content, and the receiving store keeps none",
+                    hint="objstore config content.keep on",
                 )
 
 
@@ -152,7 +154,9 @@ def _check_targets(store: Store, check: PackCheck, offered: list[Ref]) -> None:
     with store.snapshot() as view:
         for name, key in offered:
             if key not in check and key not in view:
-                raise PackRefused(f"{name} points at it, and it is neither in the pack nor here", object=key.hex())
+                raise PackRefused(
+                    f"{name} points at it, and it is neither in the pack nor here", object=key.hex()
+                )
 
 
 def _groups(reader: PackReader) -> Iterator[list[Entry]]:
@@ -169,8 +173,8 @@ def _groups(reader: PackReader) -> Iterator[list[Entry]]:
 
 
 class _Spool:
-    """Objects that were checked, compressed as the store keeps them, in memory or, where they are many, in a file of the
-    store's folder that vanishes by itself. Compression runs in a thread beside the reading."""
+    """Objects that were checked, compressed as the store keeps them; in memory or, where they are many, in a file of
+    the store's folder that vanishes by itself. Compression runs in a thread beside the reading."""
 
     def __init__(self, database: Database) -> None:
         self._file: Any = SpooledTemporaryFile(max_size=_HELD_BYTES, dir=database.path)  # noqa: SIM115

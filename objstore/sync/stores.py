@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from objstore import kinds
 from objstore.closure import select
 from objstore.errors import UsageError
 from objstore.pack.format import Limits
 from objstore.pack.reader import Source
 from objstore.pack.writer import pack_stream
-from objstore.snapshot import Snapshot
 from objstore.store import Store
-from objstore.sync.joining import members, place_of_name
+from objstore.sync.joining import is_offered
+from objstore.sync.ladder import known_entries
 from objstore.sync.manifest import Manifest, Node, Scope, manifest_of
 from objstore.sync.receiving import receive
 from objstore.sync.transport import Hello, PieceSource, Receipt, Traffic
-
-#: Entries of one chain that are named, at most; each is twice as far back as the one before.
-_LADDER = 24
-#: Prefixes, names and ids in one request.
-_MOST = 1_000_000
 
 
 class StoreTransport:
@@ -43,6 +37,11 @@ class StoreTransport:
 
     def hello(self, scope: Scope) -> Hello:
         self.traffic.requests += 1
+        if scope.content and not self._keeps_content:
+            raise UsageError(
+                "content was asked for, and the other store keeps none",
+                hint="leave --content out, or there: objstore config content.keep on",
+            )
         self._manifests.pop(scope, None)
         manifest = self._manifest(scope)
         return Hello(
@@ -63,15 +62,14 @@ class StoreTransport:
         with self._store.snapshot() as view:
             return known_entries(view, names)
 
-    def fetch(
-        self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int
-    ) -> Iterator[Source]:
+    def fetch(self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int) -> Iterator[Source]:
         self.traffic.requests += 1
         matches = scope.matcher()
+        content = scope.content and self._keeps_content
         with self._store.snapshot() as view:
             refs = [(name, key) for name in names if matches(name) and (key := view.ref(name)) is not None]
-            offered = [ref for ref in refs if is_offered(*ref, view, content=scope.content)]
-            selection = select(view, offered, have, content=scope.content, most=most)
+            offered = [ref for ref in refs if is_offered(*ref, view, content=content)]
+            selection = select(view, offered, have, content=content, most=most)
             yield PieceSource(self._counted(pack_stream(view, selection, self._store.algorithm)))
 
     def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
 """What a way to another store must offer, and what the two sides tell each other.
 
-A transport is small on purpose: five requests, of which only ``push`` changes anything. ``tests/objstore/sync/contract``
-holds every one of them to the same suite. A store that others keep as plain files (a bucket, a branch) answers the
-same requests from the manifests it finds there.
+A transport is small on purpose: five requests, of which only ``push`` changes anything. One suite of tests,
+``tests/objstore/sync/test_transports.py``, is run against every one of them. A store that others keep as plain files (a
+bucket, a branch) answers the same requests from the manifests it finds there.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class Transport(Protocol):
         """Ids that it has of the chains under these names, or under others in the same place (``joining.Place``): the
         heads, and entries before them at growing distances."""
 
-    def fetch(
-        self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int
-    ) -> Iterator[Source]:
+    def fetch(self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int) -> Iterator[Source]:
         """Packs that bring the refs ``names`` to a store that has ``have`` and all that it needs, to be received in
         order, each before the next is taken. Each offers refs with all that they need beside what came before. Where
         there is more than about ``most`` objects, some of ``names`` may be left out for the next call."""

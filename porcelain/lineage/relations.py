@@ -364,9 +364,15 @@ def _by_records(pair: _Pair, claim: Claim, found: Comparison) -> Decision:
     change = "a manifest record, a link in the agent's own file, or a person's classification"
     if prefix.is_whole_source and prefix.target == prefix.shared:
         return pair.decision(
-            "sibling", "same-records", claim.confidence, "both hold the same records", change, by=claim,
-            joins=True, copy=True,
-        )  # fmt: skip
+            "sibling",
+            "same-records",
+            claim.confidence,
+            "both hold the same records",
+            change,
+            by=claim,
+            joins=True,
+            copy=True,
+        )
     if moved and prefix.is_whole_source:
         return pair.decision(
             "continuation",

@@ -15,14 +15,14 @@ from porcelain.session.answer_kinds import State
 from porcelain.session.answers import Kept, all_answers, falsify, find_answers, mark_stale, unverified_quotes
 from porcelain.session.answers_export import export_answers
 from porcelain.session.commands.choosing import given_path
-from porcelain.session.commands.rendering import source_lines, text_lines
+from porcelain.session.commands.rendering import answer_lines, source_lines, text_lines
 from porcelain.session.commands.style import Style
 
 SUMMARY = "the answers that are kept"
 USAGE = """session answers list|show|falsify|stale|export [--state STATE] [--reason TEXT] [--force] [--json] [FILE]
            session answers list [--state STATE] [--json]
            session answers show [--json] ANSWER
-           session answers falsify --reason TEXT [--state failed|stale|quarantined] [--json] ANSWER
+           session answers falsify --reason TEXT [--state STATE] [--json] ANSWER
            session answers stale [--reason TEXT] [--json]
            session answers export [--force] [--json] FILE"""
 OPTIONS = (
@@ -150,7 +150,7 @@ def _lines(one: Kept, style: Style) -> Sequence[str]:
         f"hits        {one.hits:,}" + (f", the last {one.last_hit}" if one.last_hit else ""),
         "",
         *(style.bold(line) for line in text_lines(answer.question)),
-        *text_lines(answer.text),
+        *answer_lines(answer.text, style),
         *(style.dim(line) for line in source_lines(answer)),
     ]
 

@@ -9,11 +9,11 @@ from plumbing.output import Writer, say
 from porcelain.session.asking import prepared_question
 from porcelain.session.change import open_session
 from porcelain.session.commands import answering
-from porcelain.session.commands.answering import Landed, asking_of, ask_turn
+from porcelain.session.commands.answering import Landed, ask_turn, asking_of
 from porcelain.session.commands.choosing import SID, chosen_node, find_session, latest_session, open_or_make
 from porcelain.session.commands.draft import Draft
 from porcelain.session.commands.rendering import (
-    text_lines,
+    answer_lines,
     turn_document,
     unverified_lines,
     verdict_line,
@@ -23,8 +23,8 @@ from porcelain.session.retention import hold_open
 from porcelain.session.store import new_session
 
 SUMMARY = "ask one question"
-USAGE = """session ask [--sid SID] [--parent NODE] [--answerer extract|openai] [--model NAME] [--url URL]
-           [--retrieval-keywords WORDS] [--anew] [--json] QUESTION..."""
+USAGE = """session ask [--sid SID] [--parent NODE] [--retrieval-keywords WORDS] [--anew] [--json] QUESTION...
+           session ask --answerer openai --model NAME [--url URL] [--sid SID] [--parent NODE] [--json] QUESTION..."""
 OPTIONS = (
     SID,
     Option("--parent", "parent", "NODE", "ask below this node (default: where you are)", "text"),
@@ -60,7 +60,7 @@ def run(arguments: Arguments, context: Context) -> int:
         if arguments.json:
             out.json(turn_document(landed.asked, landed.added, sid, parent))
         else:
-            for line in text_lines(landed.asked.text):
+            for line in answer_lines(landed.asked.text, Style.of(context)):
                 out.line(line)
     _conclude(landed, context)
     return 0
@@ -70,7 +70,7 @@ def _session(store: Store, arguments: Arguments, context: Context) -> str:
     """The session that was named, the latest, or a new one where there is none yet."""
     with store.snapshot() as view:
         if arguments.sid is not None or arguments.parent is not None or latest_session(view) is not None:
-            return find_session(view, arguments.sid, arguments.parent)
+            return open_session(view, find_session(view, arguments.sid, arguments.parent)).sid
     sid, _ = new_session(store)
     say(context, f"began the session {sid}")
     return sid

@@ -21,23 +21,25 @@ ARGUMENTS = (0, 0)
 
 def run(arguments: Arguments, context: Context) -> int:
     """One line a head: verified, unchained, or corrupted and where; 1 when any is not verified."""
+    return check(arguments, context, replay=arguments.replay)
+
+
+def check(arguments: Arguments, context: Context, *, replay: bool = False) -> int:
+    """Check the session that ``--sid`` names, or all; with ``replay`` every earlier root too."""
     with open_store(context) as store, store.snapshot() as view:
         if arguments.sid is None:
-            checks = check_all(view, replay=arguments.replay)
+            checks = check_all(view, replay=replay)
         else:
-            checks = chain_check(view, find_session(view, arguments.sid), replay=arguments.replay)
+            checks = chain_check(view, find_session(view, arguments.sid), replay=replay)
     with Writer(context.stdout) as out:
-        for check in checks:
+        for one in checks:
             if arguments.json:
-                out.json(_document(check))
+                out.json(_document(one))
             else:
-                out.line(printable(_line(check)))
-    bad = sum(check.status != "verified" for check in checks)
-    say(
-        context,
-        f"checked {counted(len(checks), 'session head')}: "
-        + (f"{bad} not verified" if bad else "all verified"),
-    )
+                out.line(printable(_line(one)))
+    bad = sum(one.status != "verified" for one in checks)
+    result = f"{bad} not verified" if bad else "all verified"
+    say(context, f"checked {counted(len(checks), 'session')}: {result}")
     return 1 if bad else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
+from porcelain.session.change import open_session
 from porcelain.session.commands import answering, chain_check, gc, tree
 from porcelain.session.commands import list as listing
 from porcelain.session.commands.answering import asking_of
@@ -11,7 +12,8 @@ from porcelain.session.commands.choosing import SID, find_session, open_or_make
 from porcelain.session.store import new_session
 
 SUMMARY = "ask in a session, at the terminal"
-USAGE = """session [--sid SID] [--answerer extract|openai] [--model NAME] [--url URL] [--retrieval-keywords WORDS] [--anew]
+USAGE = """session [--sid SID] [--retrieval-keywords WORDS] [--anew]
+           session --answerer openai --model NAME [--url URL] [--sid SID] [--retrieval-keywords WORDS] [--anew]
            session --list [--json]
            session --tree [--sid SID] [--json]
            session --chain-check [--sid SID] [--json]
@@ -58,8 +60,7 @@ def run(arguments: Arguments, context: Context) -> int:
         return tree.run(arguments, context)
     if wanted[0] == "--gc":
         return gc.keep(arguments.gc, arguments, context)
-    arguments.replay = False
-    return chain_check.run(arguments, context)
+    return chain_check.check(arguments, context)
 
 
 def _interactive(arguments: Arguments, context: Context) -> int:
@@ -79,5 +80,5 @@ def _interactive(arguments: Arguments, context: Context) -> int:
             sid, _ = new_session(store)
         else:
             with store.snapshot() as view:
-                sid = find_session(view, arguments.sid)
+                sid = open_session(view, find_session(view, arguments.sid)).sid
         return converse(store, sid, ask, context, resumed=arguments.sid is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from porcelain.session.listing import TreeRow, branch_points, show_node, tree_ro
 #: Branches beyond this many are no longer set further to the right.
 _DEEPEST = 40
 _LEAST_QUESTION = 20
+_POINTER = re.compile(r"\[E\d{1,4}(?: \?| \|(?:\\.|[^\\\]])*)\]")
 _HERE = "◉"
 _NODE = "●"
 
@@ -46,9 +48,12 @@ def header_lines(session: Session, style: Style) -> list[str]:
     return lines
 
 
-def tree_lines(view: Snapshot, session: Session, style: Style, *, width: int | None = None) -> Iterator[str]:
+def tree_lines(
+    view: Snapshot, session: Session, style: Style, *, width: int | None = None, here: int | None = None
+) -> Iterator[str]:
     """The tree, a node a line. A node's only child stands right below it, so that a long talk stays at the margin;
-    where there are several, each begins a branch. ``width`` cuts lines to the columns of a terminal."""
+    where there are several, each begins a branch. ``width`` cuts lines to the columns of a terminal; ``here`` is where
+    the person is, when that is not where the store says."""
     out = out_of_service(view)
     margins: dict[int, str] = {}
     kids: dict[int, int] = {}
@@ -70,6 +75,8 @@ def tree_lines(view: Snapshot, session: Session, style: Style, *, width: int | N
             del margins[row.parent], kids[row.parent], left[row.parent]
         answer = session.answer(view, row.seq) if out else None
         state = out[answer][0] if answer in out else ""
+        if here is not None:
+            row = row._replace(is_current=row.seq == here)
         yield _tree_line(row, head, state, style, width)
 
 
@@ -198,7 +205,7 @@ def show_lines(view: Snapshot, session: Session, seq: int, style: Style) -> Iter
         yield from (style.bold(line) for line in text_lines(node.question))
     answer = _answer(view, shown.answer)
     if answer is not None:
-        yield from text_lines(answer.text)
+        yield from answer_lines(answer.text, style)
         yield from (style.dim(line) for line in source_lines(answer))
 
 
@@ -238,6 +245,12 @@ def _answer(view: Snapshot, answer_id: str | None) -> Answer | None:
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
+
+
+def answer_lines(text: str, style: Style) -> Iterator[str]:
+    """The text of a finished answer, its pointers set back."""
+    for line in text_lines(text):
+        yield _POINTER.sub(lambda found: style.dim(found.group()), line)
 
 
 def source_lines(answer: Answer | Asked) -> Iterator[str]:

@@ -101,8 +101,8 @@ def table(file: Path, query: str) -> list[Any]:
 def test_export_sqlite(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "view.sqlite"
     result = succeed(store, "lineage", "export", file)
-    assert (result.out, result.err) == ("", f"wrote {file}: 13 sessions, 24 files, 361 events\n")
-    assert table(file, "SELECT count(*) FROM sessions") == [(13,)]
+    assert (result.out, result.err) == ("", f"wrote {file}: 14 sessions, 25 files, 361 events\n")
+    assert table(file, "SELECT count(*) FROM sessions") == [(14,)]
     assert table(file, "SELECT count(*) FROM events") == [(361,)]
     per_file = (
         "SELECT observation_id, count(*), max(ordinal) + 1, count(DISTINCT ordinal) FROM events GROUP BY 1"
@@ -134,7 +134,7 @@ def test_export_json(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "view.json"
     succeed(store, "lineage", "export", file)
     document = json.loads(file.read_bytes())
-    assert len(document["sessions"]) == 13 and len(document["events"]) == 361
+    assert len(document["sessions"]) == 14 and len(document["events"]) == 361
     succeed(store, "lineage", "export", "--no-events", file)
     document = json.loads(file.read_bytes())
     assert document["events"] == []
@@ -155,7 +155,7 @@ def test_the_form_goes_by_the_option_then_the_name(store: Path, tmp_path: Path) 
 def test_what_is_written_can_be_had_as_json(store: Path, tmp_path: Path) -> None:
     result = succeed(store, "lineage", "export", "--json", tmp_path / "view.sqlite")
     assert result.err == ""
-    assert result.json["rows"]["sessions"] == 13
+    assert result.json["rows"]["sessions"] == 14
     assert (result.json["events"], result.json["dangling"]) == (361, 0)
     assert result.json["file"] == str(tmp_path / "view.sqlite")
 
@@ -167,7 +167,7 @@ def test_only_an_export_is_replaced(store: Path, tmp_path: Path) -> None:
     assert result.code != 0 and "was not written by this command" in result.err
     assert file.read_text() == "my notes\n"
     succeed(store, "lineage", "export", "--force", file)
-    assert table(file, "SELECT count(*) FROM sessions") == [(13,)]
+    assert table(file, "SELECT count(*) FROM sessions") == [(14,)]
     succeed(store, "lineage", "export", file)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["view.sqlite"]
 
