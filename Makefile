@@ -7,6 +7,10 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: demo test lint format types unit bench soak lock clean
+.PHONY: session session-list session-tree session-chain-check session-gc
+
+# Sessions that session-gc keeps.
+SESSION_KEEP ?= 100
 
 demo: $(READY) ## import the sample conversations, verify them and look at the store
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash fixtures/demo.sh
@@ -32,6 +36,22 @@ bench: $(READY) ## the table of benchmarks, against peers in the same run
 
 soak: $(READY) ## hours if need be: kills, faults, long random runs
 	$(BIN)/python -m pytest -m soak
+
+session: $(READY) ## ask in a session at the terminal: a new one, or SID=...
+	@$(BIN)/objstore session $(if $(SID),--sid "$(SID)")
+
+session-list: $(READY) ## list the sessions
+	@$(BIN)/objstore session --list
+
+session-tree: $(READY) ## print the tree of the session SID=...
+	@test -n "$(SID)" || { echo "make: which session? make session-tree SID=..." >&2; exit 2; }
+	@$(BIN)/objstore session --tree --sid "$(SID)"
+
+session-chain-check: $(READY) ## check the hashes of all sessions, or of SID=...
+	@$(BIN)/objstore session --chain-check $(if $(SID),--sid "$(SID)")
+
+session-gc: $(READY) ## keep the SESSION_KEEP sessions with the latest events
+	@$(BIN)/objstore session --gc "$(SESSION_KEEP)"
 
 $(READY): requirements-lock.txt pyproject.toml
 	@test -n "$(PYTHON)" || { echo "make: no Python 3.11 or newer found: set PYTHON=..." >&2; exit 1; }

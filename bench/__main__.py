@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import imports, objects, starts, table
+from bench import imports, objects, sessions, starts, table
 
 _FOLDER = Path(__file__).resolve().parent
-_PARTS = ("objects", "import", "start")
+_PARTS = ("objects", "import", "start", "sessions")
 
 
 def main() -> None:
@@ -18,8 +18,11 @@ def main() -> None:
         "--objects", type=int, default=1_000_000, metavar="N", help="objects to write and read"
     )
     parser.add_argument("--megabytes", type=int, default=300, metavar="N", help="transcripts to import")
+    parser.add_argument("--nodes", type=int, default=100_000, metavar="N", help="nodes of a session")
     parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="of each measurement")
-    parser.add_argument("--quick", action="store_true", help="50,000 objects and 30 MB: a minute or two")
+    parser.add_argument(
+        "--quick", action="store_true", help="50,000 objects, 30 MB, 10,000 nodes: a minute or two"
+    )
     parser.add_argument("--only", choices=_PARTS, action="append", help="just this part (may be repeated)")
     parser.add_argument(
         "--work", type=Path, default=_FOLDER / "work", help="folder for what is made on the way"
@@ -29,7 +32,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.quick:
-        options.objects, options.megabytes = 50_000, 30
+        options.objects, options.megabytes, options.nodes = 50_000, 30, 10_000
     parts = options.only or _PARTS
     rows: list[table.Row] = []
     notes: list[str] = []
@@ -39,11 +42,17 @@ def main() -> None:
         rows += objects.measure(options.work / "objects", options.objects, options.repetitions)
         scale.append(f"{options.objects:,} objects")
     if "import" in parts:
-        found, notes = imports.measure(options.work, options.megabytes, options.repetitions)
+        found, more = imports.measure(options.work, options.megabytes, options.repetitions)
         rows += found
+        notes += more
         scale.append(f"{options.megabytes} MB of transcripts")
     if "start" in parts:
         rows += starts.measure(options.work / "start")
+    if "sessions" in parts:
+        found, more = sessions.measure(options.work / "sessions", options.nodes, options.repetitions)
+        rows += found
+        notes += more
+        scale.append(f"{options.nodes:,} nodes of a session")
     print("\n".join(table.machine()))
     print(", ".join(scale))
     print(table.text(rows))

@@ -66,9 +66,8 @@ def write_transaction(database: Database) -> Iterator[Any]:
         except (lmdb.MapFullError, lmdb.MapResizedError):
             raise
         except lmdb.Error as error:
-            full = isinstance(error, lmdb.DiskError)
             raise StorageError(
-                f"{database.path}: cannot be written: {error}", hint="is the disk full?" if full else None
+                f"{database.path}: cannot be written: {error}", hint="is the disk full?"
             ) from None
 
 

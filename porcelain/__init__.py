@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import porcelain.session.names  # noqa: F401  (the refs of sessions)
 from objstore.kind_modules import declare
+from objstore.sync.arrivals import follow
 
 declare("porcelain.providers.records", ("landing", "page", "record"))
 declare("porcelain.flow.kinds", ("flow-node", "flow-relation", "flow-round", "flow-unresolved"))
@@ -15,3 +16,4 @@ declare("porcelain.session.document_kinds", ("document", "document-chunk", "sour
 declare("porcelain.session.nodes", ("session-node",))
 declare("porcelain.session.events", ("session-event",))
 declare("porcelain.flow.import_kinds", ("flow-file",))
+follow("lineage/", "porcelain.remotes.indexes:facts_arrived")

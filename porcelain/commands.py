@@ -84,8 +84,114 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
     ),
     Command(
+        PORCELAIN, "lineage graph", "porcelain.lineage.commands.graph:run", "which conversation came from which"
+    ),
+    Command(
+        PORCELAIN,
+        "lineage timeline",
+        "porcelain.lineage.commands.timeline:run",
+        "when projects and conversations were active",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage active",
+        "porcelain.lineage.commands.active:run",
+        "how long projects and conversations were worked on",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage inventory",
+        "porcelain.lineage.commands.inventory:run",
+        "every file that a conversation was seen in",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage evidence",
+        "porcelain.lineage.commands.evidence:run",
+        "what supports the lineage, and what contradicts it",
+    ),
+    Command(
+        PORCELAIN, "lineage usage", "porcelain.lineage.commands.usage:run", "tokens of all model calls, each once"
+    ),
+    Command(
         PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
     ),
+    Command(
+        PORCELAIN,
+        "lineage why",
+        "porcelain.lineage.commands.why:run",
+        "how two conversations are related, and why",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage threads",
+        "porcelain.lineage.commands.threads:run",
+        "conversations that belong together, and how",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage resume",
+        "porcelain.lineage.commands.resume:run",
+        "where conversations can be taken up again",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage import-sidecars",
+        "porcelain.lineage.commands.import_sidecars:run",
+        "read Pi's manifests, overlays and marks into the store",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage label",
+        "porcelain.lineage.commands.label:run",
+        "name a conversation, a file or a project",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage alias",
+        "porcelain.lineage.commands.alias:run",
+        "say that a path or project is called otherwise now",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage classify",
+        "porcelain.lineage.commands.classify:run",
+        "judge what happened between two conversations",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage mark",
+        "porcelain.lineage.commands.mark:run",
+        "mark a file to be kept or given up, or clear a conflict",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage repo",
+        "porcelain.lineage.commands.repo:run",
+        "projects, their folders and remotes",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage suggest",
+        "porcelain.lineage.commands.suggest:run",
+        "proposals about related conversations, which count only when promoted",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage move",
+        "porcelain.lineage.commands.move:run",
+        "record that a folder's conversations moved with it",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage facts",
+        "porcelain.lineage.commands.facts:run",
+        "all facts about a conversation, a file or an edge",
+    ),
+    Command(
+        PORCELAIN, "lineage log", "porcelain.lineage.commands.log:run", "what was learned, round by round"
+    ),
+    Command(PORCELAIN, "lineage sql", "porcelain.lineage.commands.sql:run", "ask the lineage with SQL"),
     Command(
         PORCELAIN, "session", "porcelain.session.commands.open:run", "ask in a session, at the terminal"
     ),
@@ -152,6 +258,14 @@ COMMANDS: tuple[Command, ...] = (
         "porcelain.session.commands.verify_proof:run",
         "check a proof, without a store",
     ),
+    Command(PORCELAIN, "clone", "porcelain.remotes.clone:run", "make a new store with all that another has"),
+    Command(PORCELAIN, "fetch", "porcelain.remotes.fetch:run", "bring what another store has"),
+    Command(PORCELAIN, "pull", "porcelain.remotes.pull:run", "fetch, and unite sessions with --graft"),
+    Command(PORCELAIN, "push", "porcelain.remotes.push:run", "bring what this store has to another"),
+    Command(PORCELAIN, "sync", "porcelain.remotes.sync:run", "pull, then push"),
+    Command(PORCELAIN, "remote add", "porcelain.remotes.add:run", "remember the place of another store"),
+    Command(PORCELAIN, "remote list", "porcelain.remotes.list:run", "the remotes of the store"),
+    Command(PORCELAIN, "remote remove", "porcelain.remotes.remove:run", "forget a remote"),
     Command(PORCELAIN, "completion", "porcelain.completion:run", "print a completion script for a shell"),
     Command(PLUMBING, "init", "plumbing.init:main", "create a store"),
     Command(PLUMBING, "hash-object", "plumbing.hash_object:main", "compute the id of JSON, and store it"),
@@ -166,6 +280,11 @@ COMMANDS: tuple[Command, ...] = (
     Command(PLUMBING, "fold", "plumbing.fold:main", "the state that a chain adds up to"),
     Command(PLUMBING, "verify", "plumbing.verify:main", "check every object, ref and chain"),
     Command(PLUMBING, "config", "plumbing.config:main", "read or set what the store keeps"),
+    Command(PLUMBING, "pack", "plumbing.pack:main", "write refs and all that they need as a pack"),
+    Command(PLUMBING, "unpack", "plumbing.unpack:main", "check a pack and take it in"),
+    Command(PLUMBING, "bundle", "plumbing.bundle:main", "write, check and take in packs in files"),
+    Command(PLUMBING, "upload-pack", "plumbing.upload_pack:main", "serve a store to one that fetches"),
+    Command(PLUMBING, "receive-pack", "plumbing.receive_pack:main", "let another store push into a store"),
 )
 
 
@@ -174,6 +293,7 @@ GROUPS = {
     "flow": "the structure inside conversations: talks, runs, steps",
     "session": "questions that branch, with cited answers, under one hash",
     "lineage": "which conversation is a copy, fork or continuation of which",
+    "remote": "other stores that this one exchanges with",
 }
 
 

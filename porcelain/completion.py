@@ -7,6 +7,7 @@ command line.
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import NamedTuple
 
 from objstore.errors import UsageError
@@ -55,12 +56,18 @@ def places() -> list[Place]:
         found.append(
             Place(
                 command.name,
-                words_after(command.name) or dict.fromkeys(_literal_words(module.USAGE), ""),
+                words_after(command.name) or _first_words(module),
                 (*module.OPTIONS, HELP),
                 _argument_kind(module.USAGE),
             )
         )
     return found
+
+
+def _first_words(module: ModuleType) -> dict[str, str]:
+    """The words that a command takes first: ``WORDS`` of its module, where it has any, else what its usage offers."""
+    words: dict[str, str] | None = getattr(module, "WORDS", None)
+    return dict.fromkeys(_literal_words(module.USAGE), "") if words is None else words
 
 
 def _literal_words(usage: str) -> list[str]:

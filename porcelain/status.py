@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, human_size, table, terminal_width
 from plumbing.stores import open_store
 from porcelain.importing.keeping import keeps_content
-from porcelain.importing.plan import Plan, make_plan
-from porcelain.importing.work import PROVIDERS
+from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.listing import session_rows
 from porcelain.lineage.projection import project
 from porcelain.lineage.store import all_facts
+
+if TYPE_CHECKING:
+    from porcelain.importing.plan import Place
 
 SUMMARY = "what the store holds and what is new on disk"
 USAGE = "status [--no-scan] [--json]"
 OPTIONS = (Option("--no-scan", "no_scan", help="do not look at the agents' folders"), JSON)
 EXAMPLES = ("objstore status", "objstore status --json")
 ARGUMENTS = (0, 0)
-
-_TITLES = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "factory": "Factory Droid",
-    "oh-my-pi": "oh-my-pi",
-    "opencode": "OpenCode",
-    "pi": "Pi",
-}
 
 
 def run(arguments: Arguments, context: Context) -> int:
@@ -39,11 +33,13 @@ def run(arguments: Arguments, context: Context) -> int:
         keep = keeps_content(view)
         objects = view.count()
         size = store.database.sizes()["size_disk"]  # type: ignore[union-attr]
-        plan = Plan()
+        places: list[Place] = []
         if not arguments.no_scan and home is not None:
-            plan = make_plan(
+            from porcelain.importing.plan import make_plan  # knows all readers, which takes a while to load
+
+            places = make_plan(
                 view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=Path(home)
-            )
+            ).places
         path = store.database.path  # type: ignore[union-attr]
     agents: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -64,7 +60,7 @@ def run(arguments: Arguments, context: Context) -> int:
             "provider": p.provider,
             "root": p.root,
         }
-        for p in plan.places
+        for p in places
         if p.tasks
     ]
     with Writer(context.stdout) as out:
@@ -89,7 +85,7 @@ def run(arguments: Arguments, context: Context) -> int:
         if agents:
             header = ("agent", "conversations", "records", "files", "gone", "damaged", "rewritten")
             cells = [
-                (_TITLES.get(name, name), *(f"{n:,}" for n in counts.values()))
+                (TITLES.get(name, name), *(f"{n:,}" for n in counts.values()))
                 for name, counts in sorted(agents.items())
             ]
             width = terminal_width(context.stdout, context.env)
@@ -101,6 +97,6 @@ def run(arguments: Arguments, context: Context) -> int:
             out.line("")
             out.line(
                 f"new on disk: {counted(int(str(place['conversations'])), 'conversation')} of "
-                f"{_TITLES[str(place['provider'])]} in {place['root']}: objstore import"
+                f"{TITLES[str(place['provider'])]} in {place['root']}: objstore import"
             )
     return 0

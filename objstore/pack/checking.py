@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, groupby, islice
+from operator import itemgetter, lt
 from typing import Any
 
 from objstore import kinds
 from objstore.closure import CONTENT_KINDS
+from objstore.digest import is_object_id
 from objstore.errors import CheckFailed, ObjstoreError
 from objstore.objects import check_stored
 from objstore.pack.format import PackRefused
@@ -39,35 +42,57 @@ class PackCheck:
 
     def check(self, group: list[Entry]) -> None:
         """Check the entries that come next; raises ``PackRefused`` that names the object at fault."""
-        for (kind_name, key, _), obj in zip(group, _objects(group), strict=True):
+        for kind_name, run in groupby(group, itemgetter(0)):
+            entries = list(run)
+            keys = [key for _, key, _ in entries]
             kind = kinds.lookup(kind_name)
-            height = 0
-            if kind.needs is not kinds.nothing:
-                height = self._height(key, kind_name, kind.needs(obj))
+            objects = _objects(kind_name, entries)
+            if kind.names is not kinds.nothing:
+                _keys_named(kind_name, keys, [list(kind.names(obj)) for obj in objects])
+            if kind.needs is kinds.nothing:
+                self._take_leaves(kind_name, keys)
+            else:
+                needs = _keys_named(kind_name, keys, [list(kind.needs(obj)) for obj in objects])
+                for key, needed in zip(keys, needs, strict=True):
+                    height = self._height(key, kind_name, needed)
+                    self._follow(height, kind_name, key)
+                    self._heights[key] = height
                 if kind.previous is not None:
-                    self.links.append(key)
-            place = (height, kind_name, key)
-            if place <= self._last:
-                again = "comes twice" if key in self._heights else "is out of order"
-                raise PackRefused(again, object=key.hex())
-            self._last = place
-            self._heights[key] = height
-            if kind_name in CONTENT_KINDS:
-                self._unclaimed.add(key)
+                    self.links += keys
+            if kind_name in CONTENT_KINDS and not self._take_content:
+                self._unclaimed.update(keys)
 
-    def _height(self, key: bytes, kind_name: str, needs: Iterable[str]) -> int:
+    def _take_leaves(self, kind_name: str, keys: list[bytes]) -> None:
+        """Take entries that need nothing."""
+        ordered = (0, kind_name, keys[0]) > self._last and all(map(lt, keys, islice(keys, 1, None)))
+        if not ordered:
+            for key in keys:
+                self._follow(0, kind_name, key)
+                self._heights[key] = 0
+        self._heights.update(dict.fromkeys(keys, 0))
+        self._last = (0, kind_name, keys[-1])
+
+    def _follow(self, height: int, kind_name: str, key: bytes) -> None:
+        """Check that an entry stands where it must."""
+        place = (height, kind_name, key)
+        if place <= self._last:
+            again = "comes twice" if key in self._heights else "is out of order"
+            raise PackRefused(again, object=key.hex())
+        self._last = place
+
+    def _height(self, key: bytes, kind_name: str, needs: list[bytes]) -> int:
         height = 0
-        for text in needs:
-            need = bytes.fromhex(text)
+        for need in needs:
             below = self._heights.get(need)
             if below is not None:
                 height = max(height, below + 1)
-                self._unclaimed.discard(need)
             elif need not in self._presumed:
                 raise PackRefused(
-                    f"a {kind_name} needs {text}, which is neither in the pack before it nor presumed",
+                    f"a {kind_name} needs {need.hex()}, which is neither in the pack before it nor presumed",
                     object=key.hex(),
                 )
+        if self._unclaimed:
+            self._unclaimed.difference_update(needs)
         return height
 
     def finish(self) -> None:
@@ -80,19 +105,26 @@ class PackCheck:
             )
 
 
-def _objects(group: list[Entry]) -> list[Any]:
-    """The Structs of the entries, in their order; None for objects of kinds that need nothing, which were checked."""
-    by_kind: dict[str, list[int]] = {}
-    for at, (name, _, _) in enumerate(group):
-        by_kind.setdefault(name, []).append(at)
-    objects: list[Any] = [None] * len(group)
-    for name, places in by_kind.items():
-        found = kinds.decode_all(name, [group[at][2] for at in places])
-        if found is None:
-            found = [_object(name, *group[at][1:]) for at in places]
-        for at, obj in zip(places, found, strict=True):
-            objects[at] = obj
-    return objects
+def _keys_named(kind_name: str, owners: list[bytes], ids: list[list[str]]) -> list[list[bytes]]:
+    """The keys that the ids in each of the objects ``owners`` stand for."""
+    joined = "".join(chain.from_iterable(ids))
+    try:
+        raw = bytes.fromhex(joined)
+    except ValueError:
+        raw = b""
+    if raw.hex() != joined or any(len(text) != 64 for texts in ids for text in texts):
+        for owner, texts in zip(owners, ids, strict=True):
+            for text in texts:
+                if not is_object_id(text):
+                    raise PackRefused(f"{kind_name}: {text[:64]!r} is not an object id", object=owner.hex())
+    keys = iter(range(0, len(raw), 32))
+    return [[raw[at : at + 32] for at in islice(keys, len(texts))] for texts in ids]
+
+
+def _objects(name: str, entries: list[Entry]) -> list[Any]:
+    """The Structs of entries of one kind."""
+    found = kinds.decode_all(name, [data for _, _, data in entries])
+    return [_object(name, key, data) for _, key, data in entries] if found is None else found
 
 
 def _object(name: str, key: bytes, data: bytes) -> Any:

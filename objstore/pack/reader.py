@@ -235,6 +235,8 @@ class PackReader:
             raise PackRefused("its objects are not those that its identity stands for")
         if closing != self._closing.digest():
             raise PackRefused("its bytes do not match their closing SHA-256")
+        if self._source.read(1):
+            raise PackRefused("there is something behind its end")
         return bytes(identity)
 
 

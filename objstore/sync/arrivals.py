@@ -3,12 +3,13 @@ transaction. A module says so by name, so that nothing is loaded before it is ne
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Sequence
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from objstore.batch import Batch
-from objstore.refs import RefMove
-from objstore.snapshot import Snapshot
+    from objstore.batch import Batch
+    from objstore.refs import RefMove
+    from objstore.snapshot import Snapshot
 
 _followers: list[tuple[str, str]] = []
 
@@ -22,6 +23,8 @@ def follow(prefix: str, target: str) -> None:
 
 def notify(view: Snapshot, batch: Batch, moves: Sequence[RefMove]) -> None:
     """Let every follower add to ``batch`` what the moves ask of it."""
+    import importlib
+
     for prefix, target in _followers:
         own = [move for move in moves if move.name.startswith(prefix)]
         if own:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from tempfile import NamedTemporaryFile
 
 from objstore.errors import NotFound, StorageError, UsageError
-from objstore.pack.format import Header, PackRefused
+from objstore.pack.format import Header
 from objstore.pack.reader import PackReader, Source
 from objstore.sync.manifest import Manifest, Node, Ref, Scope
 from objstore.sync.transport import Hello, Receipt, Traffic
@@ -36,11 +36,6 @@ class FileSource:
             return self._file.read(size)
         except OSError as error:
             raise StorageError(f"{self._path}: cannot be read: {error.strerror}") from None
-
-    def check_end(self) -> None:
-        """Raise ``PackRefused`` unless all was read."""
-        if self.read(1):
-            raise PackRefused(f"{self._path}: there is something behind its end")
 
     def __enter__(self) -> FileSource:
         return self
@@ -113,7 +108,6 @@ class BundleTransport:
         self.traffic.requests += 1
         with FileSource(self._path) as file:
             yield file
-            file.check_end()
 
     def push(self, pack: Iterable[bytes]) -> Receipt:
         raise UsageError(

@@ -114,6 +114,8 @@ def fetch(
             result.moved += received.moved
             result.diverged += received.diverged
             result.renamed = received.renamed or result.renamed
+        if not dry_run:
+            have = [*have, *(theirs[name] for name in waiting if name in offered)]
         rest = [name for name in waiting if name not in offered]
         if len(rest) == len(waiting):
             break  # the others have gone there meanwhile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -96,7 +97,7 @@ class PipeTransport:
         return found
 
     def close(self) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # it may have been closed when the connection was cut
             self._sink.flush()
         self._end()
 
@@ -161,7 +162,7 @@ def _answer(transport: Transport, name: str, arguments: Any, source: Source, sin
     elif name == "fetch":
         messages.write_frame(sink, VALUE)
         for pack in transport.fetch(*arguments):
-            messages.write_pieces(sink, iter(lambda: pack.read(messages.PIECE_BYTES), b""))
+            messages.write_pieces(sink, iter(partial(pack.read, messages.PIECE_BYTES), b""))
         messages.write_frame(sink, END)
     else:
         value = getattr(transport, name)(*arguments)

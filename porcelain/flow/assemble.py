@@ -9,10 +9,10 @@ from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, counted, encode, printable, say
 from plumbing.stores import open_store
 from porcelain.flow.assemble_tasks import assembly_plan
-from porcelain.flow.store import conversations, find_conversation
+from porcelain.flow.naming import conversations, find_conversation
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.run import import_lock, run_import
-from porcelain.importing.work import Settings
+from porcelain.importing.tasks import Settings
 
 SUMMARY = "bring rounds up to what has landed"
 USAGE = "flow assemble [--json] [ID...]"

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.store import all_chains
+from porcelain.flow.naming import all_chains
 from porcelain.importing.plan import Place, Plan
-from porcelain.importing.work import ASSEMBLED, Task
+from porcelain.importing.tasks import Task
 from porcelain.providers.reader import Conversation
 
 
@@ -35,7 +35,7 @@ def _tasks(view: Snapshot, store: str, wanted: Collection[tuple[str, str]] | Non
     number = 0
     for (origin, provider, name), heads in sorted(all_chains(view).items(), key=lambda one: one[0][1:]):
         landed, flow = heads.get("landed"), heads.get("flow")
-        if origin != store or landed is None or provider not in ASSEMBLED:
+        if origin != store or landed is None:
             continue
         if wanted is not None and (provider, name) not in wanted:
             continue

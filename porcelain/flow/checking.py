@@ -15,9 +15,10 @@ from porcelain.flow.checking_report import ConversationCheck, FlowProblem
 from porcelain.flow.export_chain import Chain, file_entries, landed_file, round_out
 from porcelain.flow.folding import Fold, apply
 from porcelain.flow.kinds import commit_counts
+from porcelain.flow.landed import page_records
 from porcelain.flow.sd import SdError, read_sd
 from porcelain.flow.sf import FrameCounts, Round, RoundError, input_digest, read_round
-from porcelain.flow.store import page_records, stored_rounds
+from porcelain.flow.store import stored_rounds
 
 __all__ = ["ConversationCheck", "FlowProblem", "check_conversation"]
 

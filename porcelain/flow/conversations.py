@@ -11,7 +11,7 @@ from objstore.store import load
 from plumbing.options import Arguments, Context, Option
 from plumbing.stores import open_store
 from porcelain.flow.kinds import FlowRound
-from porcelain.flow.store import best_heads, conversations
+from porcelain.flow.naming import best_heads, conversations
 from porcelain.flow.view_output import OUTPUT, Json, columns, print_answer
 
 SUMMARY = "the conversations that have structure"

@@ -12,7 +12,8 @@ from plumbing.stores import open_store
 from porcelain.flow.diff_frames import Json, change_lines, change_value, compare_folds
 from porcelain.flow.export_chain import pick_chain
 from porcelain.flow.folding import Fold, apply
-from porcelain.flow.store import find_conversation, stored_rounds
+from porcelain.flow.naming import find_conversation
+from porcelain.flow.store import stored_rounds
 from porcelain.flow.view_output import OUTPUT, no_structure, print_answer
 
 SUMMARY = "what changed in a conversation between two rounds"

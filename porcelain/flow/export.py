@@ -11,7 +11,7 @@ from plumbing.output import Progress, Writer, counted, encode, printable, say
 from plumbing.stores import open_store
 from porcelain.flow.export_chain import Chain, all_tellings, pick_chain
 from porcelain.flow.export_folder import Exported, export_chain
-from porcelain.flow.store import find_conversation
+from porcelain.flow.naming import find_conversation
 
 SUMMARY = "write conversations as .sd and .sf files"
 USAGE = """flow export [--origin ORIGIN] [--json] ID... DIR

@@ -17,9 +17,11 @@ from porcelain.flow.import_foreign import files_ref
 from porcelain.flow.import_kinds import FlowFile, Form
 from porcelain.flow.import_records import file_of
 from porcelain.flow.import_rounds import round_file
+from porcelain.flow.landed import page_records, pages
+from porcelain.flow.naming import all_chains
 from porcelain.flow.sd import sd_bytes
 from porcelain.flow.sf import Round, read_round, write_round
-from porcelain.flow.store import all_chains, page_records, pages, stored_rounds
+from porcelain.flow.store import stored_rounds
 from porcelain.flow.view_content import content_bytes
 from porcelain.providers.records import Page, Record
 

@@ -21,7 +21,7 @@ from porcelain.flow.folder_check_scan import Folder, Group
 from porcelain.flow.folding import Fold, apply
 from porcelain.flow.sd import SdError, SdHeader, SdRecord, iter_sd
 from porcelain.flow.sf import Round, RoundError, input_digest, read_round
-from porcelain.importing.work import PROVIDERS
+from porcelain.importing.tasks import PROVIDERS
 
 #: What adapters of ours are called. Lines of their sources may be blank, damaged, or hold several records, so that
 #: positions leave gaps; they only never go back within a file.

@@ -31,7 +31,7 @@ from porcelain.flow.sd import (
     write_sd,
 )
 from porcelain.flow.view_content import Get, content_bytes
-from porcelain.importing.work import PROVIDERS
+from porcelain.importing.tasks import PROVIDERS
 from porcelain.providers.content import ContentSink
 from porcelain.providers.pages import NO_DIGEST
 from porcelain.providers.records import Changes, Dropped, Page, Part, Record, Usage

@@ -1,8 +1,4 @@
-"""``objstore flow land``: bring what is new in agents' files into the store.
-
-Landing, lineage and assembly of a conversation are one pass over it, which reads every new byte once; so this is the
-import of the agents' files under the name that it has among the stages of flow.
-"""
+"""``objstore flow land``: bring what is new in agents' files into the store, without making rounds of it."""
 
 from __future__ import annotations
 
@@ -17,5 +13,5 @@ ARGUMENTS = command.ARGUMENTS
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """As ``objstore import``."""
-    return command.run(arguments, context)
+    """As ``objstore import``, without assembly."""
+    return command.run(arguments, context, assemble=False)

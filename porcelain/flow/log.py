@@ -10,8 +10,9 @@ from plumbing.output import printable
 from plumbing.stores import open_store
 from porcelain.flow.diff_frames import Frame, Json, change_lines, change_value, compare
 from porcelain.flow.export_chain import pick_chain
+from porcelain.flow.naming import find_conversation
 from porcelain.flow.sf import Round
-from porcelain.flow.store import find_conversation, stored_rounds
+from porcelain.flow.store import stored_rounds
 from porcelain.flow.view_output import OUTPUT, columns, no_structure, print_answer
 
 SUMMARY = "the rounds of a conversation, or the history of one entity"

@@ -16,8 +16,10 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, terminal_width
 from plumbing.stores import open_store
 from porcelain.flow.folding import Fold, apply
+from porcelain.flow.landed import pages
+from porcelain.flow.naming import best_heads, find_conversation
 from porcelain.flow.sf import Ref, SfNode
-from porcelain.flow.store import best_heads, find_conversation, pages, stored_rounds
+from porcelain.flow.store import stored_rounds
 from porcelain.providers.records import Page, Record, Usage, page_record_ids, row_times
 
 SUMMARY = "the structure inside one conversation"

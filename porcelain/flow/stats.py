@@ -10,7 +10,8 @@ from plumbing.options import Arguments, Context
 from plumbing.stores import open_store
 from porcelain.flow.conversations import COUNTS, conversation_rows
 from porcelain.flow.folding import Fold
-from porcelain.flow.store import best_heads, find_conversation, stored_fold
+from porcelain.flow.naming import best_heads, find_conversation
+from porcelain.flow.store import stored_fold
 from porcelain.flow.view_output import OUTPUT, Json, columns, no_structure, print_answer
 
 SUMMARY = "what the structure of conversations adds up to"

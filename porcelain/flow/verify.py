@@ -16,7 +16,7 @@ from porcelain.flow.checking_report import FlowProblem
 from porcelain.flow.folder_check import check_folder
 from porcelain.flow.folder_check_scan import scan
 from porcelain.flow.junit import detail, junit
-from porcelain.flow.store import all_chains, find_conversation
+from porcelain.flow.naming import all_chains, find_conversation
 
 SUMMARY = "check the rounds of conversations"
 USAGE = """flow verify [--json] [--junit FILE] [--annotations] [ID...]

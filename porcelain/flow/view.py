@@ -7,7 +7,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, encode
 from plumbing.stores import open_store
 from porcelain.flow.export_chain import pick_chain
-from porcelain.flow.store import find_conversation
+from porcelain.flow.naming import find_conversation
 from porcelain.flow.view_document import view_document
 from porcelain.flow.view_output import no_structure
 from porcelain.flow.view_source import read_source

@@ -15,7 +15,7 @@ from porcelain.flow.export_folder import export_chain
 from porcelain.flow.watch_changes import changes, has_events
 from porcelain.flow.watch_pass import Pass, Published, look
 from porcelain.importing.plan import find_roots
-from porcelain.importing.work import PROVIDERS
+from porcelain.importing.tasks import PROVIDERS
 
 SUMMARY = "follow live agents and publish rounds as they grow"
 USAGE = "flow watch [--once] [--provider P]... [--interval SECONDS] [--export DIR] [--json] [PATH...]"

@@ -11,12 +11,12 @@ from msgspec import Struct
 from objstore.chain import entries_since
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.flow.store import flow_ref
+from porcelain.flow.naming import flow_ref
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import make_plan
 from porcelain.importing.run import import_lock, run_import
-from porcelain.importing.work import Settings, Task
+from porcelain.importing.tasks import Settings, Task
 
 
 class Published(Struct, frozen=True):

@@ -24,7 +24,7 @@ from porcelain.importing.cursors import hash_key
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import make_plan
 from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes
-from porcelain.importing.work import PROVIDERS, Settings
+from porcelain.importing.tasks import PROVIDERS, TITLES, Settings
 
 SUMMARY = "read agents' conversations into the store"
 USAGE = "import [--provider P]... [--strict] [--processes N] [--json] [PATH...]"
@@ -50,17 +50,9 @@ EXAMPLES = (
 ARGUMENTS = (0, None)
 
 _WAITING = "waiting for another import into this store"
-_TITLES = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "factory": "Factory Droid",
-    "oh-my-pi": "oh-my-pi",
-    "opencode": "OpenCode",
-    "pi": "Pi",
-}
 
 
-def run(arguments: Arguments, context: Context) -> int:
+def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int:
     """Import; 5 when something could not be read, 1 under ``--strict`` when something was set aside."""
     for text in arguments.args:
         try:
@@ -76,7 +68,7 @@ def run(arguments: Arguments, context: Context) -> int:
             Store.init(path).close()
             say(context, f"made a store in {path}")
         with open_store(context, write=True) as store:
-            result, keep = _import(store, arguments, context, home)
+            result, keep = _import(store, arguments, context, home, assemble=assemble)
     for place in result.places:
         unread = (one.path for one in place.place.left_out if one.reason == "unreadable")
         result.problems += [(path, "cannot be read") for path in unread]
@@ -92,7 +84,9 @@ def run(arguments: Arguments, context: Context) -> int:
     return 1 if arguments.strict and any(place.damaged or place.conflicts for place in result.places) else 0
 
 
-def _import(store: Store, arguments: Arguments, context: Context, home: str | None) -> tuple[Result, bool]:
+def _import(
+    store: Store, arguments: Arguments, context: Context, home: str | None, *, assemble: bool
+) -> tuple[Result, bool]:
     """What the import did, and whether content was kept."""
     with store.snapshot() as view:
         keep = keeps_content(view)
@@ -111,6 +105,7 @@ def _import(store: Store, arguments: Arguments, context: Context, home: str | No
         algorithm=store.algorithm,
         keep=keep,
         key=hash_key(store),
+        assemble=assemble,
     )
     with Progress(context, "import", total=total_bytes(plan), size=True) as progress:
         result = run_import(
@@ -149,7 +144,7 @@ def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
     else:
         out.line("no conversations found")
         for place in result.places:
-            out.line(f"  looked for {_TITLES[place.place.provider]} in {printable(place.place.root)}")
+            out.line(f"  looked for {TITLES[place.place.provider]} in {printable(place.place.root)}")
     for place in found:
         for line in _remarks(place):
             out.line(line)
@@ -171,7 +166,7 @@ def _row(result: PlaceResult) -> tuple[str, ...]:
     place = result.place
     unchanged = place.conversations - result.new - result.grown
     counts = (place.conversations, place.files, result.new, result.grown, unchanged, result.records)
-    return (_TITLES[place.provider], place.root, *(f"{count:,}" for count in counts))
+    return (TITLES[place.provider], place.root, *(f"{count:,}" for count in counts))
 
 
 def _remarks(result: PlaceResult) -> list[str]:
@@ -191,9 +186,7 @@ def _remarks(result: PlaceResult) -> list[str]:
             "without any conversation, left out",
         ),
     )
-    return [
-        f"{_TITLES[place.provider]}: {counted(count, noun)} {what}" for count, noun, what in said if count
-    ]
+    return [f"{TITLES[place.provider]}: {counted(count, noun)} {what}" for count, noun, what in said if count]
 
 
 def _document(result: Result, keep: bool) -> dict[str, object]:

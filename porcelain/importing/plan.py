@@ -14,9 +14,9 @@ from msgspec import Struct, field
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.store import flow_ref, landed_ref
+from porcelain.flow.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.work import ASSEMBLED, Task, provider_module
+from porcelain.importing.tasks import Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
 from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
 from porcelain.providers.redaction import RULES, redact_text
@@ -275,7 +275,7 @@ def _reopened(cursor: Cursor) -> Cursor:
 
 def _behind(task: Task) -> bool:
     """Whether an earlier import landed something and died before it was assembled."""
-    return task.conversation.provider in ASSEMBLED and task.assembled < task.through_seq
+    return task.assembled < task.through_seq
 
 
 def _is_changed(source: Source, cursor: Cursor | None, keep: bool) -> bool:

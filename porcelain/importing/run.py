@@ -21,18 +21,13 @@ from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
 from objstore.workers import run_tasks
-from porcelain.flow.store import flow_ref, landed_ref
+from porcelain.flow.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.plan import Place, Plan, native_id
 from porcelain.importing.reporting import conversation_report, gone_report
-from porcelain.importing.work import (
-    Piece,
-    Settings,
-    Task,
-    Worker,
-    piece_from_bytes,
-)
+from porcelain.importing.tasks import Piece, Settings, Task, piece_from_bytes
+from porcelain.importing.work import Worker
 from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.reports import RunReport

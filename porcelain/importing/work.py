@@ -5,12 +5,11 @@ A worker reads the store through snapshots only; it returns pieces, each of whic
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
-from msgspec import UNSET, Struct, field
+from msgspec import UNSET
 
 from objstore import kinds
 from objstore.batch import prepare
@@ -23,73 +22,14 @@ from objstore.snapshot import Snapshot
 from objstore.workers import Serve
 from porcelain.flow.assembly import rounds
 from porcelain.flow.entries import Landed, from_page
+from porcelain.flow.landed import pages
 from porcelain.flow.sd import sd_bytes
-from porcelain.flow.store import landed_files, pages, put_round, stored_fold
+from porcelain.flow.store import landed_files, put_round, stored_fold
+from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
-from porcelain.providers.reader import Conversation, Provider
 from porcelain.providers.records import Landing, page_record_ids
 from porcelain.providers.redaction import RULES, redact
-
-#: Provider modules by name, in the order in which they are searched.
-PROVIDERS = {
-    "claude": "porcelain.providers.claude",
-    "codex": "porcelain.providers.codex",
-    "factory": "porcelain.providers.factory",
-    "oh-my-pi": "porcelain.providers.omp",
-    "opencode": "porcelain.providers.opencode",
-    "pi": "porcelain.providers.pi",
-}
-#: Providers whose conversations are assembled into rounds.
-ASSEMBLED = frozenset({"claude", "codex", "factory", "oh-my-pi", "opencode", "pi"})
-
-
-def provider_module(name: str) -> Provider:
-    """The module that knows the format of ``name``."""
-    return cast(Provider, importlib.import_module(PROVIDERS[name]))
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """What is the same for all conversations of an import."""
-
-    path: str
-    algorithm: str
-    keep: bool
-    key: bytes
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """One conversation to work on. ``conversation.native_id`` is the name of its chains; ``landed`` and ``flow`` are
-    the heads of those (hex), ``round`` and ``through_seq`` what the landing chain has reached, ``assembled`` the last
-    ``seq`` that the rounds cover."""
-
-    number: int
-    conversation: Conversation
-    cursors: dict[str, Cursor]
-    landed: str | None
-    round: int
-    through_seq: int
-    flow: str | None
-    assembled: int = 0
-
-
-class Piece(Struct, kw_only=True):
-    """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
-    objects that name kept content; ``problems`` pairs of path and reason; ``last`` ends the task."""
-
-    number: int
-    objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
-    landed: str | None = None
-    flow: str | None = None
-    cursors: list[Cursor] = field(default_factory=list)
-    reread: dict[str, str] = field(default_factory=dict)
-    content: list[str] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    records: int = 0
-    source_bytes: int = 0
-    rounds: int = 0
-    last: bool = False
 
 
 class Worker:
@@ -121,7 +61,7 @@ class Worker:
             sd_bytes=sd_bytes,
             landed_records=lambda path: self._landed_records(task, path),
         )
-        assembles = conversation.provider in ASSEMBLED
+        assembles = self._settings.assemble
         head, number, through = task.landed, task.round, task.through_seq
         fresh: list[Landed] = []
         waiting: Piece | None = None
@@ -244,14 +184,6 @@ def _where(error: BaseException) -> str:
         trace = trace.tb_next
     place = f" in {trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}" if trace is not None else ""
     return f"internal error: {type(error).__name__}{place}"
-
-
-_PIECES = msgspec.msgpack.Decoder(Piece)
-
-
-def piece_from_bytes(data: bytes) -> Piece:
-    """A piece as another process sent it."""
-    return _PIECES.decode(data)
 
 
 def serve_tasks(argument: bytes) -> Serve:

@@ -24,22 +24,32 @@ CURATOR = "manual-curation"
 #: Types of edges that a person's word for a relation makes where nothing else connects two files.
 EDGE_OF = {"continuation": "continuation", "fork": "fork", "context_jump": "context_jump"}
 
+#: Modes of claims that nobody has stated.
+FOUND = frozenset({"native", "order", "records"})
+
 
 def learn(store: Store, facts: Iterable[Fact], *, keep_withdrawn: bool = False) -> list[Fact]:
     """Write those of ``facts`` that are news, in one round, and return them. With ``keep_withdrawn`` what a person has
     taken back stays so, for facts that are read from a file again and again."""
     with store.snapshot() as view:
         known = KnownFacts(view)
-        said = list(facts)
-        if keep_withdrawn:
-            said = [one for one in said if (held := known.get(one.id)) is None or held.tombstone is not True]
-        new = news(said, known)
+        new = news((one for one in facts if _counts(one, known.get(one.id), keep_withdrawn)), known)
         head = facts_head(view, store)
     if new:
         batch = store.batch()
         append_facts(batch, store, head, new)
         store.commit(batch)
     return new
+
+
+def _counts(one: Fact, held: Fact | None, keep_withdrawn: bool) -> bool:
+    """Whether ``one`` may take the place of ``held``: not where that was taken back by a person, nor where ``one`` is a
+    project that is only referred to."""
+    if held is None:
+        return True
+    if held.tombstone is True:
+        return not keep_withdrawn
+    return one.kind != "repo_identity" or one.confidence != "low"
 
 
 def withdraw(store: Store, facts: Iterable[Fact]) -> list[Fact]:
@@ -107,20 +117,24 @@ def classify(target: tuple[str, str], word: str, notes: str | None = None, curat
 def classify_pair(
     found: Lineage, source: Node, target: Node, word: str, notes: str | None = None, curator: str = CURATOR
 ) -> list[Fact]:
-    """A judgement about two files: about every edge between them, or an edge of its own where there is none.
+    """A judgement about two files: about every edge between them, or an edge of its own where none is stated.
 
-    The files are named beside the edge's id, for that changes when a file that was only named is imported.
+    The files are named beside the edge's id, for that changes when a file that was only named is imported. Edges that
+    were only found may go when more is imported, so that a person's word for a relation does not hang on them.
     """
     relation = meaning(word)
     edges = [one for one in found.claims.all if (one.source, one.target) == (source.id, target.id)]
+    stated = [one for one in edges if one.mode not in FOUND]
     metadata = {"from": source.path, "host": source.host, "to": target.path}
+    if relation in EDGE_OF:
+        made = edge(source, target, EDGE_OF[relation], curator=curator, notes=notes)
+        if not stated or any(one.stored == made.id for one in stated):
+            return [made]
     if not edges:
-        if relation not in EDGE_OF:
-            raise UsageError(
-                f"{word}: nothing connects the two files, so that there is nothing to judge",
-                hint="a connection is made by: continuation, fork, context-jump",
-            )
-        return [edge(source, target, EDGE_OF[relation], curator=curator, notes=notes)]
+        raise UsageError(
+            f"{word}: nothing connects the two files, so that there is nothing to judge",
+            hint="a connection is made by: continuation, fork, context-jump",
+        )
     facts = []
     for one in edges:
         columns = {

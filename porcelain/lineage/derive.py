@@ -19,7 +19,8 @@ from porcelain.lineage.marks import Mark, derived_marks, marks_of_people, stated
 from porcelain.lineage.nodes import Nodes, Said, read_nodes
 from porcelain.lineage.prefixes import Prefix
 from porcelain.lineage.projection import Projection, project
-from porcelain.lineage.relations import Decision, decide_all
+from porcelain.lineage.relation_rules import decide_all
+from porcelain.lineage.relations import Decision
 from porcelain.lineage.resume import Resume, resume
 from porcelain.lineage.shared_records import Evidence, LandedEvidence, NoEvidence
 from porcelain.lineage.store import all_facts
@@ -46,12 +47,13 @@ def derive(facts: Iterable[Fact], evidence: Evidence | None = None) -> Lineage:
     """What follows from ``facts`` (one for each id, none withdrawn, in any order) and from what landed records say."""
     said = Said(facts)
     nodes = read_nodes(said)
-    claims = read_claims(said, nodes, evidence or NoEvidence())
+    records = evidence or NoEvidence()
+    claims = read_claims(said, nodes, records)
     earlier = _earlier_comparisons(said, nodes)
     judged = classifications(said, nodes, claims)
     decisions = decide_all(nodes, claims, judged, earlier)
     components = joined(nodes, decisions)
-    native = list(same_native(nodes, components, apart(components, decisions)))
+    native = list(same_native(nodes, claims, records, components, apart(components, decisions)))
     if native:
         claims = Claims(all=[*claims.all, *native], compared=claims.compared)
         decisions = decide_all(nodes, claims, judged, earlier)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from porcelain.lineage import identity
+from porcelain.lineage.buckets import bucket_facts
 from porcelain.lineage.columns import FILE_EVIDENCE, GONE
 from porcelain.lineage.derived_statements import made, statement_facts
 from porcelain.lineage.facts import Stored, object_id
@@ -49,6 +50,7 @@ def _facts(found: Lineage) -> Iterator[Fact]:
         if one.kind != "mark":
             yield as_mark(one, node)
     yield from _marks(found)
+    yield from bucket_facts(found.said, found.nodes)
     labels = _labels([*found.said.of("label"), *(one for one in stated if one.kind == "label")])
     names = thread_ids(found.threads)
     jumps: dict[str, list[Decision]] = defaultdict(list)

@@ -251,34 +251,66 @@ def _shared(
         _, older, found = best
         compared[older, newer] = found
         connected.join(older, newer)
-        copied = found.prefix.is_whole_source and found.prefix.target == found.prefix.shared
-        yield Claim(
-            source=older,
-            target=newer,
-            edge_type="manual_copy" if copied else "derived_from",
-            mode="records",
-            confidence="high" if found.identified else "medium",
-            provenance="shared-records",
-        )
+        yield _by_records(nodes.by_id[older], nodes.by_id[newer], found)
 
 
-def same_native(nodes: Nodes, joined: Components, apart: set[tuple[str, str]]) -> Iterator[Claim]:
-    """Nodes with one native id that nothing else has ``joined``: each with the oldest. ``apart`` has pairs of
-    components, in order, that must not come together by this."""
+def same_native(
+    nodes: Nodes, claims: Claims, evidence: Evidence, joined: Components, apart: set[tuple[str, str]]
+) -> Iterator[Claim]:
+    """Nodes with one native id, each with the oldest, where nothing else is claimed about the two: that they hold the
+    same records, or else, if nothing has ``joined`` them, just that they carry the id. ``apart`` has pairs of
+    components, in order, that must not come together by this. What is compared goes into ``claims``.
+    """
+    explicit = {"move", "branch", "inferred", "curated"}
+    claimed = {(claim.source, claim.target) for claim in claims.all}
+    placed = {node for claim in claims.all if claim.mode in explicit for node in (claim.source, claim.target)}
     for found in nodes.of_session.values():
-        current = sorted((node for node in found if not node.older), key=lambda node: node.order)
-        for node in current[1:]:
-            first, second = sorted((joined.of(current[0].id), joined.of(node.id)))
-            if first != second and (first, second) not in apart:
-                joined.join(first, second)
+        if len(found) == 1:
+            continue
+        oldest, *others = sorted((node for node in found if not node.older), key=lambda node: node.order)
+        for node in others:
+            first, second = sorted((joined.of(oldest.id), joined.of(node.id)))
+            pair = (oldest.id, node.id)
+            settled = pair in claimed or pair[::-1] in claimed or not placed.isdisjoint(pair)
+            if (first, second) in apart or (first == second and settled):
+                continue
+            comparison = claims.compared[pair] = evidence.compare(oldest, node)
+            if comparison is not None and comparison.is_evidence:
+                yield _by_records(oldest, node, comparison)
+            elif first != second or _begin_alike(oldest, node):
                 yield Claim(
-                    source=current[0].id,
+                    source=oldest.id,
                     target=node.id,
-                    edge_type="same_session_id",
+                    edge_type="manual_copy" if _begin_alike(oldest, node) else "same_session_id",
                     mode="native",
                     confidence="high",
                     provenance="native-id",
                 )
+            else:
+                continue
+            joined.join(first, second)
+
+
+def _by_records(older: Node, newer: Node, found: Comparison) -> Claim:
+    copied = older.session == newer.session and found.prefix.is_whole_target
+    return Claim(
+        source=older.id,
+        target=newer.id,
+        edge_type="manual_copy" if copied else "derived_from",
+        mode="records",
+        confidence="high" if found.identified else "medium",
+        provenance="shared-records",
+    )
+
+
+def _begin_alike(one: Node, other: Node) -> bool:
+    """Whether two files of one session have the same number of records and the same first one: forms in which an agent
+    keeps one conversation, of which only one was landed."""
+    return (
+        one.first_record is not None
+        and one.first_record == other.first_record
+        and one.records == other.records
+    )
 
 
 def _order(nodes: Nodes) -> Iterator[Claim]:

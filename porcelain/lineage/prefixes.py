@@ -48,6 +48,11 @@ class Prefix(Struct, frozen=True, kw_only=True):
         """Whether the target has all that the source has."""
         return 0 < self.source == self.shared
 
+    @property
+    def is_whole_target(self) -> bool:
+        """Whether the target holds nothing of its own."""
+        return 0 < self.target == self.shared
+
 
 def graded(prefix: Prefix, *, backed: bool = False) -> Confidence | None:
     """What a common prefix is worth: ``high`` when a manifest or provider link names the pair, else ``medium``, None

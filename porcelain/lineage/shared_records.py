@@ -29,6 +29,8 @@ from porcelain.providers.records import Record
 RUN = 20
 #: Leading rows (headers, titles) in which a copy may differ from what it was copied from.
 HEAD = 4
+#: Entries that say what a file is: two files that were begun at one moment may have the same.
+HEADERS = frozenset({"session", "session_meta", "session_start", "title"})
 #: Of a record that many files hold, this many are looked at, the oldest.
 HOLDERS = 64
 #: Older files that one file is compared with, those that share most.
@@ -83,17 +85,17 @@ class LandedEvidence:
 
     def pairs(self, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
         by_age = sorted((node for node in nodes if node.records), key=lambda node: node.order)
-        keys = {node.id: self._keys(node) for node in by_age}
-        repeated = _repeated(list(keys.values()))
-        holders: dict[int, list[str]] = defaultdict(list)
-        for node in by_age:
-            mine = repeated.intersection(keys[node.id])
+        keys = [self._keys(node) for node in by_age]
+        repeated = _repeated(keys)
+        holders: dict[int, list[int]] = defaultdict(list)
+        for number, node in enumerate(by_age):
+            mine = repeated.intersection(keys[number])
             shared = Counter(older for key in mine for older in holders[key])
             best = sorted(shared, key=lambda older: (-shared[older], older))[:CANDIDATES]
-            yield from ((older, node.id) for older in best)
+            yield from ((by_age[older].id, node.id) for older in best)
             for key in mine:
                 if len(holders[key]) < HOLDERS:
-                    holders[key].append(node.id)
+                    holders[key].append(number)
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
         left, right = self._record_ids(source), self._record_ids(target)
@@ -109,9 +111,9 @@ class LandedEvidence:
                 before, run = -2, 0
                 continue
             found = self._record(record)
-            counts = isinstance(found.id, str) or isinstance(found.time, str)
+            counts = _tells_apart(found)
             shared += counts
-            identified = identified or isinstance(found.id, str)
+            identified = identified or (counts and isinstance(found.id, str))
             run = (run if row == before + 1 else 0) + counts
             best = max(best, run)
             before = row
@@ -215,6 +217,11 @@ def _aligned(left: list[str], right: list[str]) -> tuple[int, int] | None:
     heads = {record: row for row, record in reversed(list(enumerate(left[: HEAD + 1])))}
     found = [(heads[record], row) for row, record in enumerate(right[: HEAD + 1]) if record in heads]
     return min(found, key=lambda place: (sum(place), place), default=None)
+
+
+def _tells_apart(record: Record) -> bool:
+    """Whether a record that stands in two files says anything about them."""
+    return record.entry not in HEADERS and (isinstance(record.id, str) or isinstance(record.time, str))
 
 
 def _same_but_text(one: Record, other: Record) -> bool:

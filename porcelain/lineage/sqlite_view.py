@@ -42,6 +42,11 @@ def write_sqlite(
             raise StorageError(f"{path}: cannot write: {error}") from None
 
 
+def fill(connection: sqlite3.Connection, projection: Projection, events: EventSource = no_events) -> int:
+    """Make all tables of the view in an empty database and return the number of events; raises as ``write_sqlite``."""
+    return _fill(connection, projection, event_rows(projection, events))
+
+
 def _is_ours(head: bytes) -> bool:
     stated = head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]
     return head.startswith(_MAGIC) and stated == APPLICATION_ID.to_bytes(4, "big")

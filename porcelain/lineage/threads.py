@@ -113,34 +113,41 @@ def _thread(members: list[Node], decisions: Iterable[Decision], jumped: set[str]
 def _topological(
     members: list[Node], decisions: Iterable[Decision]
 ) -> tuple[list[Node], tuple[tuple[str, ...], ...]]:
-    """The nodes so that each stands behind those it comes from, ties by time and id, and the cycles. A cycle's nodes
-    come by time as soon as only the cycle itself is in their way."""
+    """The nodes so that each stands behind all that it comes from, ties by time and id, and the cycles. The nodes of a
+    cycle come by time, when all that leads to the cycle has come, and what follows one of them follows them all."""
     by_id = {node.id: node for node in members}
     after: dict[str, set[str]] = {node.id: set() for node in members}
-    before: dict[str, set[str]] = {node.id: set() for node in members}
     for one in decisions:
         after[one.source].add(one.target)
-        before[one.target].add(one.source)
     cycle_of = _cycles(after)
-    pending = {
-        node: {origin for origin in origins if cycle_of.get(origin, origin) != cycle_of.get(node, node)}
-        for node, origins in before.items()
-    }
-    ready = [by_id[node].order for node, origins in pending.items() if not origins]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for node in by_id:
+        groups[cycle_of.get(node, node)].append(node)
+    following: dict[str, set[str]] = defaultdict(set)
+    for source, targets in after.items():
+        group = cycle_of.get(source, source)
+        following[group].update(cycle_of.get(target, target) for target in targets)
+        following[group].discard(group)
+    pending: dict[str, int] = dict.fromkeys(groups, 0)
+    for found in following.values():
+        for group in found:
+            pending[group] += 1
+    left = {group: len(nodes) for group, nodes in groups.items()}
+    ready = [by_id[node].order for group, nodes in groups.items() if not pending[group] for node in nodes]
     heapq.heapify(ready)
     ordered: list[Node] = []
     while ready:
         node = heapq.heappop(ready)[2]
         ordered.append(by_id[node])
-        for target in after[node]:
-            if node in pending[target]:
-                pending[target].discard(node)
-                if not pending[target]:
-                    heapq.heappush(ready, by_id[target].order)
-    cycles: dict[str, list[str]] = defaultdict(list)
-    for node, cycle in cycle_of.items():
-        cycles[cycle].append(node)
-    return ordered, tuple(sorted(tuple(sorted(found)) for found in cycles.values()))
+        group = cycle_of.get(node, node)
+        left[group] -= 1
+        for target in following[group] if not left[group] else ():
+            pending[target] -= 1
+            if not pending[target]:
+                for waiting in groups[target]:
+                    heapq.heappush(ready, by_id[waiting].order)
+    cycles = (tuple(sorted(nodes)) for nodes in groups.values() if len(nodes) > 1)
+    return ordered, tuple(sorted(cycles))
 
 
 def _cycles(after: Mapping[str, set[str]]) -> dict[str, str]:

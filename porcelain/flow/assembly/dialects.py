@@ -67,7 +67,6 @@ CLAUDE_CODE = (
 )
 
 
-
 def _terms(rows: Iterable[tuple[str, str, str, str]]) -> tuple[Term, ...]:
     return tuple(Term(of, name, native, where) for of, name, native, where in rows)  # type: ignore[arg-type]
 

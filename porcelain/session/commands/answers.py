@@ -19,8 +19,7 @@ from porcelain.session.commands.rendering import answer_lines, source_lines, tex
 from porcelain.session.commands.style import Style
 
 SUMMARY = "the answers that are kept"
-USAGE = """session answers list|show|falsify|stale|export [--state STATE] [--reason TEXT] [--force] [--json] [FILE]
-           session answers list [--state STATE] [--json]
+USAGE = """session answers list [--state STATE] [--json]
            session answers show [--json] ANSWER
            session answers falsify --reason TEXT [--state STATE] [--json] ANSWER
            session answers stale [--reason TEXT] [--json]
@@ -44,20 +43,32 @@ EXAMPLES = (
     "objstore session answers export qa.db",
 )
 ARGUMENTS = (0, 2)
-_WORDS = {"list": 1, "stale": 1, "show": 2, "falsify": 2, "export": 2}
+#: The words that may stand first.
+WORDS = {
+    "list": "what there is",
+    "show": "one answer in full",
+    "falsify": "take an answer out of service",
+    "stale": "take those out of service whose sources changed",
+    "export": "write them as a SQLite file",
+}
+_NAME_ONE = {
+    "show": "an answer's id or cache key",
+    "falsify": "an answer's id or cache key",
+    "export": "a file",
+}
 
 
 def run(arguments: Arguments, context: Context) -> int:
     """Do the action that was named first."""
     hint = "objstore session answers --help"
     action = arguments.args[0] if arguments.args else ""
-    if action not in _WORDS:
+    if action not in WORDS:
         what = f"{action[:40]!r} is none of" if action else "say what to do:"
-        raise UsageError(f"session answers: {what} {', '.join(_WORDS)}", hint=hint)
-    if len(arguments.args) > _WORDS[action]:
+        raise UsageError(f"session answers: {what} {', '.join(WORDS)}", hint=hint)
+    missing = _NAME_ONE.get(action)
+    if missing is None and len(arguments.args) > 1:
         raise UsageError(f"session answers {action}: unexpected argument {arguments.args[1]!r}", hint=hint)
-    if len(arguments.args) < _WORDS[action]:
-        missing = "a file" if action == "export" else "an answer's id or cache key"
+    if missing is not None and len(arguments.args) < 2:
         raise UsageError(f"session answers {action}: name {missing}", hint=hint)
     if action == "list":
         return _list(arguments, context)

@@ -45,9 +45,9 @@ def keep(count: int, arguments: Arguments, context: Context) -> int:
         else:
             for sid in done.removed:
                 out.line(sid)
-        say(context, f"removed {counted(len(done.removed), 'session')}")
-        for sid in done.open:
-            say(context, f"{sid}: is open, and was kept")
+    say(context, f"removed {counted(len(done.removed), 'session')}")
+    for sid in done.open:
+        say(context, f"{sid}: is open, and was kept")
     return 0
 
 

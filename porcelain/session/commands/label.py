@@ -6,6 +6,7 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say
 from plumbing.stores import open_store
+from porcelain.providers.redaction import redact_text
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session
 from porcelain.session.store import set_label
 
@@ -32,12 +33,13 @@ def run(arguments: Arguments, context: Context) -> int:
         with store.snapshot() as view:
             session = chosen_session(view, arguments, arguments.node)
             seq = chosen_node(view, session, arguments.node)
-        done = set_label(store, session.sid, seq, None if arguments.remove else name)
+        label = None if arguments.remove else redact_text(name)
+        done = set_label(store, session.sid, seq, label)
         if arguments.json:
             out.json(
                 {
                     "bates": done.bates,
-                    "label": None if arguments.remove else name,
+                    "label": label,
                     "minted": done.minted,
                     "node_hash": done.node_hash,
                     "session_id": session.sid,
@@ -46,5 +48,5 @@ def run(arguments: Arguments, context: Context) -> int:
             )
         else:
             out.line(done.session_root)
-        say(context, f"{done.bates}: {counted(done.minted, 'node')} minted again")
+    say(context, f"{done.bates}: {counted(done.minted, 'node')} minted again")
     return 0

@@ -23,8 +23,7 @@ from porcelain.session.search_index import open_index, reindex
 from porcelain.session.sources import Source, live_sources
 
 SUMMARY = "what answers are taken from"
-USAGE = """session source add|list|remove|reindex [--conversation ID]... [--all-conversations] [--json] [PATH...]
-           session source add [--conversation ID]... [--all-conversations] [--json] [PATH...]
+USAGE = """session source add [--conversation ID]... [--all-conversations] [--json] [PATH...]
            session source list [--json]
            session source remove [--json] PATH...
            session source reindex [--json]"""
@@ -41,15 +40,22 @@ EXAMPLES = (
     "objstore session source list",
 )
 ARGUMENTS = (0, None)
+#: The words that may stand first.
+WORDS = {
+    "add": "add files, folders and imported conversations, or look at them again",
+    "list": "what there is",
+    "remove": "take sources off the list",
+    "reindex": "make the index for searching anew",
+}
 
 
 def run(arguments: Arguments, context: Context) -> int:
     """Do the action that was named first."""
     action, *words = arguments.args or [""]
-    if action not in _ACTIONS:
+    if action not in WORDS:
         what = f"{action[:40]!r} is none of" if action else "say what to do:"
         raise UsageError(
-            f"session source: {what} {', '.join(_ACTIONS)}", hint="objstore session source add PATH"
+            f"session source: {what} {', '.join(WORDS)}", hint="objstore session source add PATH"
         )
     if action != "add" and (arguments.conversations or arguments.all_conversations):
         raise UsageError("session source: conversations are for add", hint="objstore session source --help")

@@ -9,7 +9,7 @@ from porcelain.session.change import open_session
 from porcelain.session.commands.rendering import cut, text_lines
 from porcelain.session.identity import bates_of
 from porcelain.session.repl.conversation import Conversation
-from porcelain.session.repl.words import COMMANDS, TAKE_A_NODE
+from porcelain.session.repl.words import COMMANDS, NEED_MORE, TAKE_A_NODE
 
 #: Offers at most, so that a menu of a session with many nodes comes up at once.
 MOST = 60
@@ -33,7 +33,7 @@ def offers(conversation: Conversation, text: str) -> Iterator[Offer]:
     if not blank:
         for name, (_, meaning) in COMMANDS.items():
             if name.startswith(word):
-                yield Offer(name, len(word), meaning)
+                yield Offer(name + (" " if name in NEED_MORE else ""), len(word), meaning)
     elif word in TAKE_A_NODE:
         yield from _nodes(conversation, rest.lstrip())
 

@@ -20,7 +20,6 @@ from porcelain.session.commands.rendering import (
     header_lines,
     node_line,
     show_lines,
-    text_lines,
     tree_lines,
     unverified_lines,
     verdict_line,
@@ -205,7 +204,8 @@ class Conversation:
             seq = self.here(view, open_session(view, self.sid))
         done = set_label(self.store, self.sid, seq, name)
         self._go_to(done.bates)
-        self.say([f"{done.bates} {self.style.label(f'[{printable(name)}]')}", *text_lines(done.session_root)])
+        self._say_place()
+        self.say([done.session_root])
 
 
 _READING: dict[str, Callable[[Conversation, Snapshot, Session, str], None]] = {

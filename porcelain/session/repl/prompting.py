@@ -43,8 +43,11 @@ def plain_reader(conversation: Conversation) -> NextLine:
     """Lines from ``input``."""
 
     def read() -> str:
-        conversation.say([])
-        return input(conversation.prompt())
+        try:
+            return input(conversation.prompt())
+        except (EOFError, KeyboardInterrupt):
+            conversation.say([""])  # the line that was begun ends
+            raise
 
     return read
 

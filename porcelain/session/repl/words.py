@@ -22,8 +22,9 @@ COMMANDS = {
 }
 #: Commands that are followed by a node.
 TAKE_A_NODE = frozenset({"/cd", "/show"})
-_NEED = frozenset({"/cd", "/label"})
-_MAY_HAVE = _NEED | {"/show"}
+#: Commands that must be followed by something.
+NEED_MORE = frozenset({"/cd", "/label"})
+_MAY_HAVE = NEED_MORE | {"/show"}
 
 
 class Command(NamedTuple):
@@ -59,7 +60,7 @@ def read_line(line: str) -> Command | Question | None:
         )
     if rest and word not in _MAY_HAVE:
         raise UsageError(f"{word}: takes nothing behind it", hint=f"{word}")
-    if not rest and word in _NEED:
+    if not rest and word in NEED_MORE:
         raise UsageError(f"{word}: something is missing behind it", hint=COMMANDS[word][0])
     return Command(word, rest)
 

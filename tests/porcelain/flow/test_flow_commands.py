@@ -164,7 +164,7 @@ def test_an_empty_store(tmp_path: Path) -> None:
 
 
 def test_several_agents_beside_one_another(tmp_path: Path) -> None:
-    succeed(tmp_path / "store", "flow", "land", home=HOME)
+    succeed(tmp_path / "store", "import", home=HOME)
     rows = answers(tmp_path / "store", "flow", "conversations")
     assert {row["provider"] for row in rows} >= {"claude", "pi"}
     assert [row["to"] for row in rows] == sorted((row["to"] for row in rows), reverse=True)

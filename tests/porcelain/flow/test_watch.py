@@ -16,7 +16,7 @@ from objstore.store import Store
 from porcelain.flow import watch, watch_changes
 from porcelain.flow.folder_check import check_folder
 from porcelain.flow.folder_check_scan import scan
-from porcelain.flow.store import flow_ref
+from porcelain.flow.naming import flow_ref
 from porcelain.flow.watch_pass import Pass
 from tests.porcelain.flow.folders import tree
 from tests.porcelain.importing.driving import (
@@ -51,6 +51,8 @@ def forget_rounds(store: Path) -> None:
 def test_assembly_of_what_has_landed(tmp_path: Path) -> None:
     store = tmp_path / "store"
     succeed(store, "flow", "land", home=HOME)
+    assert heads(store) == {}
+    assert succeed(store, "flow", "assemble").err == "13 new rounds in 13 conversations\n"
     wanted = heads(store)
     assert succeed(store, "flow", "assemble").err == "0 new rounds in 0 conversations\n"
     forget_rounds(store)

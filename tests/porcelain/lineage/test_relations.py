@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from porcelain.lineage.kinds import check_fact
 from porcelain.lineage.derive import derive
 from porcelain.lineage.derived_facts import derived_facts
+from porcelain.lineage.kinds import check_fact
 from porcelain.lineage.shared_records import Known
 from tests.porcelain.lineage.world import World
 
@@ -142,7 +142,9 @@ def test_a_context_jump_begins_another_thread(native: str | None) -> None:
 
 
 def test_a_moved_repository() -> None:
-    world = ab().moved("A", "B", operationType="repo_move", tool="pi-repo-move", sourceRepo="/w/a", targetRepo="/w/b")
+    world = ab().moved(
+        "A", "B", operationType="repo_move", tool="pi-repo-move", sourceRepo="/w/a", targetRepo="/w/b"
+    )
     view = world.view()
     assert view.relations == {"A>B": "continuation"}
     (event,) = view.tables["repo_events"]
@@ -349,7 +351,9 @@ def test_thirty_six_forks_of_one_session() -> None:
     """R15: every fork is an edge from the one that they come from."""
     world = World().session("A", 500)
     for number in range(36):
-        world.session(f"F{number:02}", 439 + 31, native=f"f{number}", links={"forked_from": (World.path("A"),)})
+        world.session(
+            f"F{number:02}", 439 + 31, native=f"f{number}", links={"forked_from": (World.path("A"),)}
+        )
     view = world.view()
     assert len(view.tables["edges"]) == 36
     assert set(view.relations.values()) == {"fork"}

@@ -79,9 +79,7 @@ class World:
 
     def said(self, says: str, **fields: Any) -> World:
         trust = confidence(fields.get("confidence"))
-        self.statements.append(
-            statement(says, HOST, fields, "said by hand", provenance="test", trust=trust)
-        )
+        self.statements.append(statement(says, HOST, fields, "said by hand", provenance="test", trust=trust))
         return self
 
     def classified(self, source: str, target: str, word: str, **more: Any) -> World:

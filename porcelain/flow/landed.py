@@ -1,0 +1,25 @@
+"""The landed pages of a conversation, and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from objstore.chain import entries
+from objstore.errors import CheckFailed
+from objstore.snapshot import Snapshot
+from objstore.store import load, load_many
+from porcelain.providers.records import Landing, Page, Record, page_record_ids
+
+
+def pages(view: Snapshot, head: bytes) -> Iterator[Page]:
+    """The pages of a landing chain, in order of ``seq``."""
+    for _, entry in entries(view, head):
+        if not isinstance(entry, Landing):
+            raise CheckFailed(f"{head.hex()}: is not the head of a landing chain")
+        for page_id in entry.pages:
+            yield load(view, bytes.fromhex(page_id), "page")
+
+
+def page_records(view: Snapshot, page: Page) -> list[Record]:
+    """The records of a page, in row order."""
+    return load_many(view, [bytes.fromhex(record_id) for record_id in page_record_ids(page)], "record")

@@ -1,0 +1,89 @@
+"""What an import's worker is given and gives back, and which agents there are."""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+import msgspec
+from msgspec import Struct, field
+
+from porcelain.providers.cursor import Cursor
+from porcelain.providers.reader import Conversation, Provider
+
+#: Provider modules by name, in the order in which they are searched.
+PROVIDERS = {
+    "claude": "porcelain.providers.claude",
+    "codex": "porcelain.providers.codex",
+    "factory": "porcelain.providers.factory",
+    "oh-my-pi": "porcelain.providers.omp",
+    "opencode": "porcelain.providers.opencode",
+    "pi": "porcelain.providers.pi",
+}
+
+#: What the agents call themselves.
+TITLES = {
+    "claude": "Claude Code",
+    "codex": "Codex",
+    "factory": "Factory Droid",
+    "oh-my-pi": "oh-my-pi",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+}
+
+
+def provider_module(name: str) -> Provider:
+    """The module that knows the format of ``name``."""
+    return cast(Provider, importlib.import_module(PROVIDERS[name]))
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What is the same for all conversations of an import. ``keep`` is whether content is kept, ``key`` that of hashes
+    over raw bytes, ``assemble`` whether rounds are made of what was landed."""
+
+    path: str
+    algorithm: str
+    keep: bool
+    key: bytes
+    assemble: bool = True
+
+
+class Task(Struct, frozen=True, kw_only=True):
+    """One conversation to work on. ``conversation.native_id`` is the name of its chains; ``landed`` and ``flow`` are
+    the heads of those (hex), ``round`` and ``through_seq`` what the landing chain has reached, ``assembled`` the last
+    ``seq`` that the rounds cover."""
+
+    number: int
+    conversation: Conversation
+    cursors: dict[str, Cursor]
+    landed: str | None
+    round: int
+    through_seq: int
+    flow: str | None
+    assembled: int = 0
+
+
+class Piece(Struct, kw_only=True):
+    """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
+    objects that name kept content; ``problems`` pairs of path and reason; ``last`` ends the task."""
+
+    number: int
+    objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
+    landed: str | None = None
+    flow: str | None = None
+    cursors: list[Cursor] = field(default_factory=list)
+    reread: dict[str, str] = field(default_factory=dict)
+    content: list[str] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    records: int = 0
+    source_bytes: int = 0
+    rounds: int = 0
+    last: bool = False
+
+
+_PIECES = msgspec.msgpack.Decoder(Piece)
+
+
+def piece_from_bytes(data: bytes) -> Piece:
+    """A piece as another process sent it."""
+    return _PIECES.decode(data)

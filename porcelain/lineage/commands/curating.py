@@ -1,0 +1,43 @@
+"""What the commands have in common by which people state something: writing it, or taking it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from objstore.errors import NotFound
+from objstore.store import Store
+from plumbing.options import Arguments, Context, Option
+from plumbing.output import Writer, printable
+from porcelain.lineage.curation import CURATOR, learn, withdraw
+from porcelain.lineage.derive import Lineage, derive
+from porcelain.lineage.kinds import Fact
+from porcelain.lineage.store import all_facts
+from porcelain.lineage.times import normal_time
+
+UNDO = Option("--undo", help="take back what the same words have stated")
+BY = Option("--by", "curator", "NAME", f"who states it (default: {CURATOR})", "text")
+
+
+def stated_lineage(store: Store) -> Lineage:
+    """What follows from the facts of the store alone: enough to name things, and quick."""
+    with store.snapshot() as view:
+        return derive(fact for _, fact in all_facts(view))
+
+
+def now(store: Store) -> str:
+    """This moment in the form of lineage."""
+    return normal_time(store.now()) or "1970-01-01T00:00:00.000Z"
+
+
+def state(store: Store, facts: Sequence[Fact], arguments: Arguments, context: Context, what: str) -> int:
+    """Write the facts, or with ``--undo`` take them back, and say so."""
+    done = withdraw(store, facts) if arguments.undo else learn(store, facts)
+    if arguments.undo and not done:
+        raise NotFound(f"{what}: was not stated", hint="the same words and --by take back what they stated")
+    word = "taken back" if arguments.undo else "stated" if done else "known already"
+    with Writer(context.stdout) as out:
+        if arguments.json:
+            out.json({"facts": [one.id for one in done], "what": what, "result": word})
+        else:
+            out.line(printable(f"{word}: {what}"))
+    return 0

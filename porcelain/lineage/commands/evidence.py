@@ -1,0 +1,51 @@
+"""``objstore lineage evidence``: what supports the lineage, and what contradicts it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from plumbing.options import Arguments, Context
+from plumbing.output import terminal_width
+from plumbing.stores import open_store
+from porcelain.lineage.derive import lineage_of
+from porcelain.lineage.derived_facts import derived_facts
+from porcelain.lineage.evidence_report import evidence_document, evidence_value, make_evidence
+from porcelain.lineage.lookup import find_session
+from porcelain.lineage.projection import project
+from porcelain.lineage.view_document import MARK
+from porcelain.lineage.view_options import (
+    DOCUMENT_FORMS,
+    FORCE,
+    HTML,
+    JSON_FORM,
+    LABEL_OPTION,
+    OUTPUT,
+    document_lines,
+    form_of,
+    form_option,
+    label_priority,
+    write_view,
+)
+
+SUMMARY = "what supports the lineage, and what contradicts it"
+USAGE = "lineage evidence [--format FORM] [-o FILE] [--labels TYPE,...] [CONVERSATION]"
+OPTIONS = (form_option(DOCUMENT_FORMS), HTML, JSON_FORM, OUTPUT, FORCE, LABEL_OPTION)
+EXAMPLES = ("objstore lineage evidence", "objstore lineage evidence 5c5fd944 --html -o evidence.html")
+ARGUMENTS = (0, 1)
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """Print or write the evidence of everything, or of one conversation."""
+    form, priority = form_of(arguments, DOCUMENT_FORMS), label_priority(arguments)
+    with open_store(context) as store, store.snapshot() as view:
+        facts, found = lineage_of(view)
+        session = find_session(found, arguments.args[0]) if arguments.args else None
+        projection = project(facts, derived_facts(found))
+    evidence = make_evidence(projection, priority, session)
+    if form == "json":
+        value = {"view": f"{MARK}: evidence", "fold": evidence.fold, **evidence_value(evidence)}
+        write_view([msgspec.json.encode(value, order="sorted").decode()], arguments, context)
+        return 0
+    width = None if arguments.output else terminal_width(context.stdout, context.env)
+    write_view(document_lines(evidence_document(evidence), form, width), arguments, context)
+    return 0

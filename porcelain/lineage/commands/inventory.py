@@ -1,0 +1,61 @@
+"""``objstore lineage inventory``: every file that a conversation was seen in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from plumbing.options import Arguments, Context, Option
+from plumbing.output import terminal_width
+from plumbing.stores import open_store
+from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.inventory_model import inventory_document, inventory_value, make_inventory
+from porcelain.lineage.view_document import MARK
+from porcelain.lineage.view_options import (
+    DOCUMENT_FORMS,
+    FORCE,
+    HTML,
+    JSON_FORM,
+    LABEL_OPTION,
+    OUTPUT,
+    document_lines,
+    form_of,
+    form_option,
+    label_priority,
+    write_view,
+)
+
+SUMMARY = "every file that a conversation was seen in"
+USAGE = "lineage inventory [--provider P] [--gone] [--format FORM] [-o FILE] [--labels TYPE,...]"
+OPTIONS = (
+    Option("--provider", "provider", "P", "only this agent's", "text"),
+    Option("--gone", help="only files that are no longer there"),
+    form_option(DOCUMENT_FORMS),
+    HTML,
+    JSON_FORM,
+    OUTPUT,
+    FORCE,
+    LABEL_OPTION,
+)
+EXAMPLES = ("objstore lineage inventory --gone", "objstore lineage inventory -o inventory.md")
+ARGUMENTS = (0, 0)
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """Print or write the inventory."""
+    form, priority = form_of(arguments, DOCUMENT_FORMS), label_priority(arguments)
+    with open_store(context) as store, store.snapshot() as view:
+        inventory = make_inventory(lineage_view(view), priority)
+    items = [
+        one
+        for one in inventory.items
+        if (arguments.provider is None or one.provider == arguments.provider)
+        and not (arguments.gone and one.present)
+    ]
+    inventory = msgspec.structs.replace(inventory, items=items)
+    if form == "json":
+        value = {"view": f"{MARK}: inventory", "fold": inventory.fold, "files": inventory_value(inventory)}
+        write_view([msgspec.json.encode(value, order="sorted").decode()], arguments, context)
+        return 0
+    width = None if arguments.output else terminal_width(context.stdout, context.env)
+    write_view(document_lines(inventory_document(inventory), form, width), arguments, context)
+    return 0

@@ -1,0 +1,103 @@
+"""``objstore lineage resume``: where to take a conversation up again."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from plumbing.options import JSON, Arguments, Context
+from plumbing.output import Writer, printable, say
+from plumbing.stores import open_store
+from porcelain.lineage.derive import Lineage, lineage_of
+from porcelain.lineage.derived_facts import thread_ids
+from porcelain.lineage.lookup import find_session
+from porcelain.lineage.nodes import Node
+from porcelain.lineage.resume import Resume
+from porcelain.lineage.threads import Thread
+
+SUMMARY = "where conversations can be taken up again"
+USAGE = "lineage resume [--json] [ID]"
+OPTIONS = (JSON,)
+EXAMPLES = ("objstore lineage resume", "objstore lineage resume 3f2a")
+ARGUMENTS = (0, 1)
+
+_SAID = {
+    "deterministic": "go on with",
+    "branch-choices": "several ways to go on, choose",
+    "recoverable-only": "what came after is not there; go back to",
+    "no-target": "no file is there any more; what was imported is in this store",
+}
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """The resume targets of the threads that the session is in; without ID those of all threads of several files."""
+    with open_store(context) as store, store.snapshot() as view:
+        _, found = lineage_of(view)
+    session = find_session(found, arguments.args[0]) if arguments.args else None
+    chosen = [
+        (thread, target)
+        for thread, target in zip(found.threads, found.resumes, strict=True)
+        if (len(thread.members) > 1 if session is None else any(m.session == session for m in thread.members))
+    ]
+    ids = thread_ids(found.threads)
+    with Writer(context.stdout) as out:
+        for thread, target in chosen:
+            if arguments.json:
+                out.json(_document(ids[thread.root.id], target))
+            else:
+                for line in _lines(found, thread, target):
+                    out.line(printable(line))
+    if not chosen:
+        say(context, "no thread of more than one file")
+    return 0
+
+
+def _lines(found: Lineage, thread: Thread, target: Resume) -> list[str]:
+    lines = [f"{thread.root.provider} {thread.root.native_id[:13]}: {_SAID[target.status]}"]
+    for node in target.active or target.recoverable:
+        mark = "*" if node is target.recommended else "-"
+        last = node.last[:16].replace("T", " ") if node.last else "-"
+        lines.append(f"  {mark} {last}  {node.provider} {node.native_id}")
+        lines.append(f"    {node.path}")
+        if node is target.recommended or target.recommended is None:
+            command = command_for(node)
+            if command:
+                lines.append(f"    {command}")
+    if "cycle" in target.reasons:
+        lines.append("  the claims run in a circle, which is not followed")
+    return lines
+
+
+def command_for(node: Node) -> str:
+    """The command line by which the node's agent takes it up again; empty where there is none that is known."""
+    folder = f"cd {shlex.quote(node.cwds[-1])} && " if node.cwds else ""
+    match node.provider:
+        case "claude":
+            return f"{folder}claude --resume {node.native_id}"
+        case "codex":
+            return f"{folder}codex resume {node.native_id}"
+        case "pi":
+            return f"{folder}pi --session {shlex.quote(node.path)}"
+        case "opencode":
+            return f"{folder}opencode --session {node.native_id}"
+    return ""
+
+
+def _document(thread: str, target: Resume) -> dict[str, Any]:
+    def short(node: Node) -> dict[str, Any]:
+        return {
+            "id": node.native_id,
+            "last": node.last,
+            "observation": node.id,
+            "path": node.path,
+            "provider": node.provider,
+        }
+
+    return {
+        "active": [short(node) for node in target.active],
+        "reasons": list(target.reasons),
+        "recommended": target.recommended and short(target.recommended),
+        "recoverable": [short(node) for node in target.recoverable],
+        "status": target.status,
+        "thread": thread,
+    }

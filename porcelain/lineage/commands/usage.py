@@ -1,0 +1,150 @@
+"""``objstore lineage usage``: the tokens of all model calls, each counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from objstore.errors import UsageError
+from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.output import Progress, Writer, counted, say, table, terminal_width
+from porcelain.lineage.projection import project
+from porcelain.lineage.store import all_facts
+from porcelain.lineage.usage_index import measured
+from porcelain.lineage.usage_rules import Tokens
+from porcelain.lineage.usage_totals import BY, Group, Totals, Wanted, totals
+from porcelain.lineage.view_names import Names
+from porcelain.lineage.view_options import open_indexed
+
+SUMMARY = "tokens of all model calls, each counted once"
+USAGE = "lineage usage [--by day|model|project|session] [--provider P] [--since DAY] [--until DAY] [--json]"
+OPTIONS = (
+    Option(
+        "--by", "by", help="what a row stands for (default: day)", kind="choice", choices=BY, default="day"
+    ),
+    Option("--provider", "provider", "P", "only this agent's", "text"),
+    Option("--since", "since", "DAY", "from this day on, as 2026-05-22 (UTC)", "text"),
+    Option("--until", "until", "DAY", "up to this day", "text"),
+    Option(("-n", "--limit"), "limit", "N", "at most this many rows", "integer"),
+    JSON,
+)
+EXAMPLES = (
+    "objstore lineage usage",
+    "objstore lineage usage --by model --since 2026-05-01",
+    "objstore lineage usage --by session -n 10 --json",
+)
+ARGUMENTS = (0, 0)
+
+_HEADER = ("calls", "input", "cache read", "cache write", "output", "reasoning", "total", "seen", "stated")
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """Print a row for each day, model, project or session, and the sum."""
+    for day in (arguments.since, arguments.until):
+        if day is not None and not _is_day(day):
+            raise UsageError(f"{day}: is no day", hint="write it as 2026-05-22")
+    wanted = Wanted(provider=arguments.provider, since=arguments.since, until=arguments.until)
+    with open_indexed(context) as store:
+        with store.snapshot() as view:
+            projection = project(all_facts(view))
+        names = Names(projection)
+        with Progress(context, "reading conversations") as progress:
+            conversations = measured(store, progress.advance)
+            found = totals(conversations, arguments.by, wanted, names.project_of_folder)
+    sessions = {
+        (row["provider"], row["provider_session_id"]): row["id"] for row in projection.tables["sessions"]
+    }
+    shown = found.groups if arguments.limit is None else found.groups[: arguments.limit]
+    labels = [
+        names.session(sessions[one.provider, one.name]) if (one.provider, one.name) in sessions else ""
+        for one in shown
+    ]
+    with Writer(context.stdout) as out:
+        if arguments.json:
+            out.json(_document(found, shown, labels, projection.fold))
+            return 0
+        rows = [_cells(one, label) for one, label in zip(shown, labels, strict=True)]
+        width = terminal_width(context.stdout, context.env)
+        if rows:
+            header = (("agent", "id", "name") if found.by == "session" else (found.by,)) + _HEADER
+            first = len(header) - len(_HEADER)
+            rows.append(("total", *("" for _ in range(first - 1)), *_figures(found.total)))
+            for line in table(rows, header, width=width, right=range(first, len(header))):
+                out.line(line)
+    for line in _said(found, len(found.groups) - len(shown)):
+        say(context, line)
+    return 0
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _cells(one: Group, label: str) -> tuple[str, ...]:
+    own = (one.provider, one.name[:13], label) if one.provider else (one.name,)
+    return (*own, *_figures(one))
+
+
+def _figures(one: Group) -> tuple[str, ...]:
+    numbers = (one.calls, *one.counted, one.counted.total, one.seen, one.stated.total)
+    return tuple(f"{number:,}" for number in numbers)
+
+
+def _said(found: Totals, hidden: int) -> Iterator[str]:
+    total = found.total
+    if not total.calls:
+        yield "no model call with tokens is known here: objstore import"
+        return
+    yield (
+        f"counted once: {counted(total.calls, 'call')}, {total.counted.total:,} tokens; files state "
+        f"{counted(total.seen, 'call')}, {total.stated.total:,} tokens, in {counted(found.files, 'file')}"
+    )
+    if total.inferred:
+        yield (
+            f"{counted(total.inferred, 'copy').replace('copys', 'copies')} known by time, model and figures only "
+            "(inferred)"
+        )
+    if hidden:
+        yield f"{counted(hidden, 'row')} not shown"
+    yield from found.remarks
+
+
+def _document(found: Totals, shown: list[Group], labels: list[str], fold: str) -> dict[str, Any]:
+    return {
+        "by": found.by,
+        "conversations": found.conversations,
+        "files": found.files,
+        "fold": fold,
+        "remarks": found.remarks,
+        "rows": [_object(one, label) for one, label in zip(shown, labels, strict=True)],
+        "total": _object(found.total, ""),
+    }
+
+
+def _object(one: Group, label: str) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "calls": one.calls,
+        "counted": _tokens(one.counted),
+        "inferred": one.inferred,
+        "name": one.name,
+        "seen": one.seen,
+        "stated": _tokens(one.stated),
+    }
+    if one.provider:
+        value |= {"label": label, "provider": one.provider}
+    return value
+
+
+def _tokens(tokens: Tokens) -> dict[str, int]:
+    return {
+        "cacheRead": tokens.cache_read,
+        "cacheWrite": tokens.cache_write,
+        "input": tokens.input,
+        "output": tokens.output,
+        "reasoning": tokens.reasoning,
+        "total": tokens.total,
+    }

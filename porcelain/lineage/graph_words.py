@@ -1,0 +1,37 @@
+"""What is said about a node and a link of the lineage graph, in a few words."""
+
+from __future__ import annotations
+
+from plumbing.output import counted
+from porcelain.lineage.graph_model import Link, Node
+
+
+def facts_of(node: Node) -> str:
+    """The facts of a node in a few words."""
+    said = [node.provider, node.native_id[:13], counted(node.records, "record")]
+    if node.files > 1:
+        said.append(counted(node.files, "file"))
+    return f"{', '.join(said)}, {when(node.first)} to {when(node.last)}"
+
+
+def state_of(node: Node) -> list[str]:
+    """What is remarkable about a node."""
+    said = [mark.replace("_", " ") for mark in node.marks]
+    if not node.present:
+        said.append("gone")
+    if node.resume:
+        said.append("resume here")
+    elif node.active:
+        said.append("can be resumed")
+    return said
+
+
+def link_words(link: Link) -> str:
+    """A relation with its confidence."""
+    word = "subagent" if link.subagent else link.relation.replace("_", " ")
+    return f"{word}, {link.confidence}"
+
+
+def when(time: str | None) -> str:
+    """A time to the minute."""
+    return time[:16].replace("T", " ") if time and time != "~" else "-"

@@ -1,0 +1,1 @@
+"""Other stores: remembering them, and exchanging with them."""
