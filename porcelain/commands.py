@@ -38,6 +38,9 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN, "import", "porcelain.importing.command:run", "read agents' conversations into the store"
     ),
     Command(PORCELAIN, "status", "porcelain.status:run", "what the store holds and what is new on disk"),
+    Command(
+        PORCELAIN, "doctor", "porcelain.doctor:run", "whether the store has what is on disk, and what will be lost"
+    ),
     Command(PORCELAIN, "flow show", "porcelain.flow.show:run", "the structure inside one conversation"),
     Command(
         PORCELAIN,
@@ -184,6 +187,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         PORCELAIN,
+        "lineage checkpoints",
+        "porcelain.lineage.commands.checkpoints:run",
+        "where agents replaced history by a summary",
+    ),
+    Command(
+        PORCELAIN,
         "lineage facts",
         "porcelain.lineage.commands.facts:run",
         "all facts about a conversation, a file or an edge",
@@ -263,6 +272,10 @@ COMMANDS: tuple[Command, ...] = (
     Command(PORCELAIN, "pull", "porcelain.remotes.pull:run", "fetch, and unite sessions with --graft"),
     Command(PORCELAIN, "push", "porcelain.remotes.push:run", "bring what this store has to another"),
     Command(PORCELAIN, "sync", "porcelain.remotes.sync:run", "pull, then push"),
+    Command(PORCELAIN, "serve", "porcelain.serve.command:run", "serve the store over HTTP"),
+    Command(
+        PORCELAIN, "serve tokens", "porcelain.serve.tokens_command:run", "the tokens that let clients in"
+    ),
     Command(PORCELAIN, "remote add", "porcelain.remotes.add:run", "remember the place of another store"),
     Command(PORCELAIN, "remote list", "porcelain.remotes.list:run", "the remotes of the store"),
     Command(PORCELAIN, "remote remove", "porcelain.remotes.remove:run", "forget a remote"),

@@ -11,6 +11,8 @@ from typing import Any
 
 #: Milliseconds of silence that end one burst of file events.
 _DEBOUNCE = 400
+#: Milliseconds without an event after which it is time to look all the same: a look at what is unchanged is cheap.
+_LONGEST_WAIT = 10_000
 
 
 def changes(folders: Callable[[], list[Path]], interval: float) -> Iterator[None]:
@@ -28,11 +30,11 @@ def changes(folders: Callable[[], list[Path]], interval: float) -> Iterator[None
             time.sleep(interval)
             yield
             continue
-        # Every wait ends after a minute, to see whether there are other folders by then.
+        # Every wait ends after a while: for what happened before the watcher stood, and for folders made since.
         for _ in watch(
             *present,
             debounce=_DEBOUNCE,
-            rust_timeout=60_000,
+            rust_timeout=_LONGEST_WAIT,
             yield_on_timeout=True,
             raise_interrupt=True,
             ignore_permission_denied=True,

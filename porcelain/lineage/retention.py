@@ -7,13 +7,11 @@ its settings say otherwise). Of the other agents no such setting is known: they 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from msgspec import Struct
-
-from porcelain.lineage.projection import Row
 
 CLAUDE_DEFAULT_DAYS = 30
 _CLAUDE_SETTING = "cleanupPeriodDays"
@@ -65,39 +63,32 @@ def retention_of(provider: str, env: Mapping[str, str], home: Path | None) -> Re
 
 
 class Expiring(Struct, frozen=True, kw_only=True):
-    """The transcripts of an agent that it deletes within ``within`` days from ``now``: how many conversations, how many
-    of their files, and the first and last time (days that are already over count as now)."""
+    """What an agent deletes within some days: how many conversations, how many files of them, the first day (one that
+    is over where it has not done so yet), and those of the files that are given as not kept elsewhere."""
 
     conversations: int
     files: int
     first: str | None
+    unkept: int
 
 
-def expiring(rows: Iterable[Row], retention: Retention, now: str, within: int) -> Expiring:
-    """What of the present observations ``rows`` of one agent will be deleted within ``within`` days."""
+def expiring(
+    files: Iterable[tuple[str, str, str]], retention: Retention, now: str, within: int, unkept: Container[str] = ()
+) -> Expiring:
+    """What of ``files`` (path, conversation, time of the last change) will be deleted within ``within`` days of
+    ``now``."""
     if retention.days is None:
-        return Expiring(conversations=0, files=0, first=None)
+        return Expiring(conversations=0, files=0, first=None, unkept=0)
     limit = datetime.fromisoformat(now) + timedelta(days=within - retention.days)
-    oldest = [
-        (row["file_mtime"], row["session_id"])
-        for row in rows
-        if row["presence"] == "present"
-        and row["file_mtime"] is not None
-        and row["metadata_json"].get("kind", "transcript") == "transcript"
-        and datetime.fromisoformat(row["file_mtime"]) <= limit
-    ]
+    due = [one for one in files if datetime.fromisoformat(one[2]) <= limit]
+    first = min((time for _, _, time in due), default=None)
     return Expiring(
-        conversations=len({session for _, session in oldest}),
-        files=len(oldest),
-        first=deletion_time(min(oldest)[0], retention) if oldest else None,
+        conversations=len({conversation for _, conversation, _ in due}),
+        files=len(due),
+        first=None if first is None else _deleted_on(first, retention.days),
+        unkept=sum(path in unkept for path, _, _ in due),
     )
 
 
-def deletion_time(mtime: str, retention: Retention) -> str | None:
-    """When a file last written at ``mtime`` becomes old enough to be deleted (a day), or None for never."""
-    if retention.days is None:
-        return None
-    try:
-        return (datetime.fromisoformat(mtime) + timedelta(days=retention.days)).strftime("%Y-%m-%d")
-    except OverflowError:
-        return None
+def _deleted_on(changed: str, days: int) -> str:
+    return (datetime.fromisoformat(changed) + timedelta(days=days)).strftime("%Y-%m-%d")

@@ -99,7 +99,7 @@ def measured(store: Store, on_conversation: Callable[[], object] = lambda: None)
         for (provider, name), head in heads.items():
             found = _indexed(view, provider, name, head)
             if found is None:
-                found = activity_of(provider, head, _landed(view, head))
+                found = activity_at(view, provider, head)
                 on_conversation()
                 value = fresh[index_key(provider, name)] = _ENCODER.encode(found)
                 size += len(value)
@@ -146,6 +146,11 @@ def _indexed(view: Snapshot, provider: str, name: str, head: bytes) -> Activity 
 def _landed(view: Snapshot, head: bytes) -> Iterator[tuple[Page, list[Record]]]:
     for page in pages(view, head):
         yield page, page_records(view, page)
+
+
+def activity_at(view: Snapshot, provider: str, head: bytes) -> Activity:
+    """The activity of the conversation whose landing chain stands at ``head``, worked out anew."""
+    return activity_of(provider, head, _landed(view, head))
 
 
 def activity_of(provider: str, head: bytes, landed: Iterable[tuple[Page, list[Record]]]) -> Activity:

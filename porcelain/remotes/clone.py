@@ -19,7 +19,7 @@ from porcelain.remotes.transfer import (
     PROGRAM_OPTION,
     REFS,
     diverged_lines,
-    fetch_from,
+    fetch_over,
     fetched_document,
 )
 from porcelain.remotes.urls import absolute, open_transport, parse_url
@@ -71,20 +71,20 @@ def _clone(path: str, remote: Remote, context: Context) -> Fetched:
     with open_transport(remote, context, write=False) as transport:
         scope = Scope() if parse_url(remote.url).kind == "bundle" else remote.scope()
         algorithm = transport.hello(scope).hash
-    was_there = os.path.isdir(path)
-    with Store.init(path, algorithm=algorithm) as store:
-        batch = store.batch()
-        with store.snapshot() as view:
-            add_remote(view, batch, DEFAULT, remote)
-        if remote.content:
-            batch.set_local(key_of("content.keep"), b"on")
-        store.commit(batch)
-        try:
-            return fetch_from(store, DEFAULT, remote, context, dry_run=False)
-        except BaseException:
+        was_there = os.path.isdir(path)
+        with Store.init(path, algorithm=algorithm) as store:
+            batch = store.batch()
             with store.snapshot() as view:
-                empty = view.count() == 0
-            if empty and not was_there:
-                store.close()
-                shutil.rmtree(path, ignore_errors=True)
-            raise
+                add_remote(view, batch, DEFAULT, remote)
+            if remote.content:
+                batch.set_local(key_of("content.keep"), b"on")
+            store.commit(batch)
+            try:
+                return fetch_over(transport, store, DEFAULT, remote, context, dry_run=False)
+            except BaseException:
+                with store.snapshot() as view:
+                    empty = view.count() == 0
+                if empty and not was_there:
+                    store.close()
+                    shutil.rmtree(path, ignore_errors=True)
+                raise

@@ -12,6 +12,7 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.sync.exchange import Fetched, Pushed, fetch, push
 from objstore.sync.manifest import Scope
+from objstore.sync.transport import Transport
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable
 from plumbing.packing import keeps_content, tell_renamed
@@ -65,14 +66,19 @@ def _default(view: Snapshot) -> tuple[str, Remote]:
 
 def fetch_from(store: Store, name: str, remote: Remote, context: Context, *, dry_run: bool) -> Fetched:
     """Fetch from a remote, and remember its root where all was fetched."""
+    with open_transport(remote, context, write=False) as transport:
+        return fetch_over(transport, store, name, remote, context, dry_run=dry_run)
+
+
+def fetch_over(
+    transport: Transport, store: Store, name: str, remote: Remote, context: Context, *, dry_run: bool
+) -> Fetched:
+    """``fetch_from`` over a transport that is open."""
     with store.snapshot() as view:
         content = keeps_content(view)
         scope = _scope(remote, content)
         seen = seen_root(view, name, scope) if name else None
-    with (
-        open_transport(remote, context, write=False) as transport,
-        Progress(context, f"fetch from {name or remote.url}") as progress,
-    ):
+    with Progress(context, f"fetch from {name or remote.url}") as progress:
         result = fetch(
             store,
             transport,
