@@ -114,6 +114,18 @@ COMMANDS: tuple[Command, ...] = (
         "what supports the lineage, and what contradicts it",
     ),
     Command(
+        PORCELAIN,
+        "lineage repo-scan",
+        "porcelain.lineage.commands.repo_scan:run",
+        "when repositories were worked on, and the projects they propose",
+    ),
+    Command(
+        PORCELAIN,
+        "lineage backup",
+        "porcelain.lineage.commands.backup:run",
+        "which backups have a conversation's file",
+    ),
+    Command(
         PORCELAIN, "lineage usage", "porcelain.lineage.commands.usage:run", "tokens of all model calls, each once"
     ),
     Command(

@@ -25,6 +25,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from objstore.canonical import MAX_SIZE
+from objstore.digest import ALGORITHMS
 from objstore.errors import CheckFailed
 from objstore.refs import MAX_NAME
 
@@ -121,6 +122,8 @@ def decode_header(data: bytes, limits: Limits) -> Header:
         raise PackRefused(f"its header is wrong: {error}") from None
     if _ENCODER.encode(header) != data:
         raise PackRefused("its header is not canonical")
+    if header.hash not in ALGORITHMS:
+        raise PackRefused(f"its objects are keyed by {header.hash[:40]!r}, a hash that is not known")
     names = [name for name, _ in header.kinds]
     if len(names) > MAX_KINDS or names != sorted(set(names)) or not all(map(_KIND.fullmatch, names)):
         raise PackRefused("its list of kinds is wrong")

@@ -3,10 +3,10 @@ meet does not matter; what cannot be told apart by ancestry is kept side by side
 
 A name says by which rule it joins:
 
-* Its last part is the id that it points at (``session/<sid>/heads/<id>``, ``answer/<key>/<id>``): a member of a set.
-  The set is united; a member that another one goes back to is dropped.
 * Its second part is the id of a store (``lineage/<store>``, ``landed/<store>/...``): that store's own chain. Only that
   store moves it, so elsewhere it is wound forward to the longer of the two.
+* Its last part is the id that it points at (``session/<sid>/heads/<id>``, ``answer/<key>/<id>``): a member of a set.
+  The set is united; a member that another one goes back to is dropped.
 * Any other (``tag/<name>``): set by hand, the first one stays.
 
 Where a chain of one store, or a name, stands for several things of which none goes back to another (a folder of a store
@@ -31,6 +31,8 @@ from objstore.snapshot import Snapshot
 STORE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _OBJECT_ID = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _APART = re.compile(r"(.*)@([0-9a-f]{16})", re.ASCII)
+#: First parts of names that are always members of a set.
+SETS = ("session", "answer")
 #: Bytes that setting a name apart adds to it.
 _APART_BYTES = 17
 
@@ -66,11 +68,12 @@ def place_of(name: str, key: bytes) -> Place:
         raise RefRefused(name, "is kept by each store for itself and is not exchanged")
     parts = name.split("/")
     digits = key.hex()
-    if _OBJECT_ID.fullmatch(parts[-1]):
-        if parts[-1] != digits:
+    owned = _is_owned(parts)
+    if not owned and _OBJECT_ID.fullmatch(parts[-1]):
+        if parts[-1] == digits:
+            return Place(name[:-64], True, None)
+        if parts[0] in SETS:
             raise RefRefused(name, f"points at {digits}, and its name says something else")
-        return Place(name[:-64], True, None)
-    owned = STORE_ID.fullmatch(parts[1].partition("@")[0]) is not None
     at = 1 if owned else -1
     apart = _APART.fullmatch(parts[at])
     if apart is not None and digits.startswith(apart[2]):
@@ -80,12 +83,17 @@ def place_of(name: str, key: bytes) -> Place:
     return Place("/".join(parts), False, parts[1] if owned else None)
 
 
+def _is_owned(parts: list[str]) -> bool:
+    """Whether a name is that of a store's own chain."""
+    return len(parts) > 1 and STORE_ID.fullmatch(parts[1].partition("@")[0]) is not None
+
+
 def place_of_name(name: str) -> Place:
     """What a name means whatever it points at, as far as can be told."""
     parts = name.split("/")
-    if _OBJECT_ID.fullmatch(parts[-1]):
+    owned = _is_owned(parts)
+    if not owned and _OBJECT_ID.fullmatch(parts[-1]):
         return Place(name[:-64], True, None)
-    owned = len(parts) > 1 and STORE_ID.fullmatch(parts[1].partition("@")[0]) is not None
     at = 1 if owned else -1
     apart = _APART.fullmatch(parts[at])
     if apart is not None:

@@ -25,7 +25,7 @@ CURATOR = "manual-curation"
 EDGE_OF = {"continuation": "continuation", "fork": "fork", "context_jump": "context_jump"}
 
 #: Modes of claims that nobody has stated.
-FOUND = frozenset({"native", "order", "records"})
+FOUND = frozenset({"native", "order", "records", "retold"})
 
 
 def learn(store: Store, facts: Iterable[Fact], *, keep_withdrawn: bool = False) -> list[Fact]:

@@ -324,6 +324,9 @@ def _roles(thread: Thread, target: Resume) -> dict[str, str]:
         if one.decision.is_child:
             held = roles.get(one.decision.target)
             roles[one.decision.target] = "fork" if "fork" in (held, one.relation) else "continuation"
+    for one in thread.relations:
+        if one.decision.copy and one.decision.target in roles:
+            roles.setdefault(one.decision.source, roles[one.decision.target])
     path: set[str] = {thread.root.id}
     if target.recommended is not None:
         work = [target.recommended.id]

@@ -29,6 +29,7 @@ Mode = Literal[
     "subagent",  # the agent itself names the session that started this one
     "curated",  # a person says so
     "records",  # they hold the same records
+    "retold",  # the agent calls one a fork, and they say the same under other ids
     "native",  # they carry the same native id
     "order",  # they stand next to one another in time in one folder
 ]
@@ -42,6 +43,8 @@ _TYPES: tuple[tuple[str, str], ...] = (
     ("branch", "fork"),
     ("explicit-continuation", "continuation"),
 )
+#: Records that say the same from the beginning on, for a fork to come from another file.
+RETOLD = 2
 _LINK_TYPES = {"base": "fork", "forked_from": "fork", "session": "fork", "parent": "derived_from"}
 
 
@@ -110,8 +113,9 @@ def read_claims(said: Said, nodes: Nodes, evidence: Evidence) -> Claims:
         pair = (claim.source, claim.target)
         if pair not in compared:
             compared[pair] = evidence.compare(nodes.by_id[pair[0]], nodes.by_id[pair[1]])
+    retold = list(_retold(nodes, evidence, connected))
     shared = list(_shared(nodes, evidence, connected, compared))
-    return Claims(all=_once([*strong, *shared, *_order(nodes)]), compared=compared)
+    return Claims(all=_once([*strong, *retold, *shared, *_order(nodes)]), compared=compared)
 
 
 def _once(claims: Iterable[Claim]) -> list[Claim]:
@@ -223,6 +227,39 @@ def _links(nodes: Nodes) -> Iterator[Claim]:
                         provenance=f"{node.provider}-link",
                         metadata={"link": "moved_from"},
                     )
+
+
+def _retold(nodes: Nodes, evidence: Evidence, connected: Components) -> Iterator[Claim]:
+    """Forks that do not name their origin and repeat it under ids of their own: each from the file of its folder with
+    which it says the same for longest, of several the oldest."""
+    folders: dict[tuple[str, str, str], list[Node]] = defaultdict(list)
+    forks = sorted((node for node in nodes if "fork" in node.links), key=lambda node: node.order)
+    wanted = {(node.provider, node.host, cwd) for node in forks for cwd in node.cwds}
+    for node in sorted(nodes, key=lambda node: node.order) if forks else ():
+        for cwd in node.cwds:
+            if (node.provider, node.host, cwd) in wanted and not node.older:
+                folders[node.provider, node.host, cwd].append(node)
+    for node in forks:
+        best: tuple[int, Node] | None = None
+        for cwd in node.cwds:
+            for other in folders[node.provider, node.host, cwd]:
+                if other.order >= node.order or other.session == node.session:
+                    continue
+                if connected.of(other.id) != connected.of(node.id):
+                    count = evidence.retold(other, node)
+                    if count >= RETOLD and (best is None or count > best[0]):
+                        best = (count, other)
+        if best is not None:
+            connected.join(best[1].id, node.id)
+            yield Claim(
+                source=best[1].id,
+                target=node.id,
+                edge_type="fork",
+                mode="retold",
+                confidence="medium",
+                provenance="same-content",
+                metadata={"retold": best[0]},
+            )
 
 
 def _shared(

@@ -63,7 +63,7 @@ def plan_move(found: Lineage, host: str, from_cwd: str, to_cwd: str, operation: 
     moves: list[Move] = []
     known: list[Move] = []
     left: list[Node] = []
-    for node in sorted(found.nodes, key=lambda node: (node.order, node.path)):
+    for node in sorted(found.nodes, key=lambda node: (node.path, node.id)):
         cwd = node.cwds[-1] if node.cwds else None
         if node.host != host or node.older or node.path in copies or cwd is None or not _within(cwd, before):
             continue

@@ -223,6 +223,17 @@ def _prefix(pair: Pair) -> Decision | None:
                 "a person's classification",
                 by=claim,
             )
+    claim = pair.with_mode("retold")
+    if claim is not None:
+        return pair.decision(
+            "fork",
+            "retold-fork",
+            claim.confidence,
+            f"the agent calls it a fork, and its first {claim.metadata['retold']} records say the same",
+            "a link in the agent's own file, or a person's classification",
+            by=claim,
+            joins=True,
+        )
     claim = pair.with_mode("records")
     if claim is None or pair.comparison is None:
         return None

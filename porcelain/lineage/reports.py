@@ -13,9 +13,9 @@ from msgspec import Struct, field
 
 SourceState = Literal["active", "gone", "conflict"]
 #: What a provider states about where a transcript comes from, by the readers' names: the thread that its history
-#: begins in, the session or file it was forked from, the files it was moved from (one a line), the session that started
-#: it as a subagent, other sessions that its lines say they belong to.
-LINKS = ("base", "forked_from", "moved_from", "parent", "session")
+#: begins in, that it is a fork of something it does not name, the session or file it was forked from, the files it was
+#: moved from (one a line), the session that started it as a subagent, other sessions that its lines say they belong to.
+LINKS = ("base", "fork", "forked_from", "moved_from", "parent", "session")
 #: Where a conversation's native id was found, best first.
 IdOrigin = Literal["record", "content", "file-name", "first-record"]
 

@@ -23,7 +23,7 @@ from porcelain.lineage.events import ObservedFile
 from porcelain.lineage.landed_pages import LandedPages
 from porcelain.lineage.nodes import Node
 from porcelain.lineage.prefixes import Prefix
-from porcelain.providers.records import Record
+from porcelain.providers.records import Record, page_record_ids
 
 #: Records in a row that are evidence although none has an id.
 RUN = 20
@@ -63,6 +63,9 @@ class Evidence(Protocol):
     def compare(self, source: Node, target: Node) -> Comparison | None:
         """What two nodes have in common; None where the landed records of one are not in the store."""
 
+    def retold(self, source: Node, target: Node) -> int:
+        """How many records from the beginning on say the same in both, under whatever ids and times."""
+
 
 class NoEvidence:
     """For a fold whose landed records are not at hand."""
@@ -72,6 +75,9 @@ class NoEvidence:
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
         return None
+
+    def retold(self, source: Node, target: Node) -> int:
+        return 0
 
 
 class LandedEvidence:
@@ -119,6 +125,22 @@ class LandedEvidence:
             before = row
         prefix, exact = self._prefix(left, right)
         return Comparison(shared=shared, run=best, identified=identified, prefix=prefix, exact=exact)
+
+    def retold(self, source: Node, target: Node) -> int:
+        count = 0
+        for one, other in zip(self._told(source), self._told(target), strict=False):
+            if one != other:
+                break
+            count += 1
+        return count
+
+    def _told(self, node: Node) -> Iterator[tuple[object, ...]]:
+        """What the records of a transcript say, each without its ids and times; only as many are read as are taken."""
+        for page in self._pages.pages(observed(node)):
+            for record in page_record_ids(page):
+                said = _said(self._record(record))
+                if said is not None:
+                    yield said
 
     def _prefix(self, left: list[str], right: list[str]) -> tuple[Prefix, bool]:
         """The common prefix behind the heads, which count as shared, and whether all of it is the same objects."""
@@ -173,14 +195,22 @@ class LandedEvidence:
 class Known:
     """Evidence given as a mapping, for folds without a store; pairs are ids of older and newer node."""
 
-    def __init__(self, comparisons: Mapping[tuple[str, str], Comparison]) -> None:
+    def __init__(
+        self,
+        comparisons: Mapping[tuple[str, str], Comparison],
+        retold: Mapping[tuple[str, str], int] | None = None,
+    ) -> None:
         self._comparisons = dict(comparisons)
+        self._retold = dict(retold or {})
 
     def pairs(self, nodes: Sequence[Node]) -> list[tuple[str, str]]:
         return sorted(self._comparisons)
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
         return self._comparisons.get((source.id, target.id))
+
+    def retold(self, source: Node, target: Node) -> int:
+        return self._retold.get((source.id, target.id), 0)
 
 
 def observed(node: Node) -> ObservedFile:
@@ -222,6 +252,16 @@ def _aligned(left: list[str], right: list[str]) -> tuple[int, int] | None:
 def _tells_apart(record: Record) -> bool:
     """Whether a record that stands in two files says anything about them."""
     return record.entry not in HEADERS and (isinstance(record.id, str) or isinstance(record.time, str))
+
+
+def _said(record: Record) -> tuple[object, ...] | None:
+    """What a record says: its texts by their hashes, its calls by name and size. None for one that says nothing."""
+    parts = [
+        (part.k, part.name, part.bytes) if part.k == "call" else (part.k, part.content, part.bytes)
+        for part in record.parts or ()
+        if part.k in ("call", "reasoning", "result", "text")
+    ]
+    return (record.entry, record.role, *parts) if parts and record.entry not in HEADERS else None
 
 
 def _same_but_text(one: Record, other: Record) -> bool:

@@ -184,7 +184,7 @@ class HttpTransport:
             self.close()
             self._connection = self._connect()
         self.traffic.requests += 1
-        headers = {"Content-Type": "application/vnd.objstore", "Accept-Encoding": "identity"}
+        headers = {"Content-Type": "application/octet-stream", "Accept-Encoding": "identity"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:

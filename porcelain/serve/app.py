@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from objstore.errors import CheckFailed, Conflict, NotFound, ObjstoreError, UsageError
 from objstore.store import Store
@@ -34,19 +33,15 @@ def make_app(
 ) -> Guard:
     """The ASGI application that serves ``store``; see ``Guard``."""
     limits = limits or Limits()
-    app = Starlette(
-        routes=[
+    router = Router(
+        [
             *reading.routes(store),
             *Exchange(store, limits).routes(),
             Route("/openapi.json", _described, methods=["GET"]),
         ],
-        exception_handlers={
-            ObjstoreError: _failed,
-            HTTPException: _not_served,
-            Exception: _broken,
-        },
+        redirect_slashes=False,
     )
-    app.router.redirect_slashes = False
+    app = ExceptionMiddleware(router, {ObjstoreError: _failed, HTTPException: _not_served})
     return Guard(app, store, hosts=hosts, tokens=tokens, writable=writable, limits=limits, log=log)
 
 
@@ -66,9 +61,3 @@ def _failed(request: Request, error: Exception) -> Response:
 def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
-
-
-def _broken(request: Request, error: Exception) -> Response:
-    """An error of ours: its kind is told to the log, nothing of it to the client."""
-    sys.stderr.write(f"objstore serve: {type(error).__name__} in {request.method} {request.url.path[:100]}\n")
-    return JSONResponse({"error": "the server failed"}, 500)

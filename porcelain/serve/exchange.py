@@ -36,7 +36,7 @@ from objstore.sync.stores import StoreTransport
 from plumbing.packing import keeps_content
 from porcelain.serve.guard import Limits, Refused
 
-BINARY = "application/vnd.objstore"
+BINARY = "application/octet-stream"
 _ARGUMENTS: dict[str, Any] = {
     "hello": tuple[Scope],
     "nodes": tuple[Scope, list[str]],

@@ -96,6 +96,9 @@ class Guard:
             await self._app(scope, request.receive, request.send)
         except Refused as refused:
             await request.refuse(refused)
+        except Exception as error:
+            request.failure = type(error).__name__
+            await request.refuse(Refused(500, "the server failed"))
         finally:
             self._active -= 1
             self._log(request.line())
@@ -130,6 +133,7 @@ class _Request:
     """One request and its answer on their way through, counted and timed."""
 
     def __init__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send, limits: Limits) -> None:
+        self.failure: str | None = None
         self.token = ""
         self.is_push = scope["path"] == PUSH and scope["method"] == "POST"
         self._scope = scope
@@ -201,6 +205,7 @@ class _Request:
         """The line of the log. What stands behind the path may be secret and is left out; so is what was shown."""
         return json.dumps(
             {
+                "failure": self.failure,
                 "ms": round((time.monotonic() - self._began) * 1000, 1),
                 "method": self._scope["method"][:20],
                 "path": self._scope["path"][:_LOGGED_PATH],

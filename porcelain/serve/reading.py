@@ -135,7 +135,5 @@ def _parameters(request: Request, *allowed: str) -> dict[str, str]:
             raise UsageError(f"{name[:40]!r}: no such parameter")
         if name in found:
             raise UsageError(f"{name}: is there twice")
-        if not value.isprintable():
-            raise UsageError(f"{name}: holds what cannot be printed")
         found[name] = value
     return found

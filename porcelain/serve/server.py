@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import signal
 import socket
 import ssl
@@ -71,6 +72,8 @@ def make_server(
         ssl_certfile=certificate,
         ssl_keyfile=key,
     )
+    # What it would say, with a traceback, stands in the log of the application as one line.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:

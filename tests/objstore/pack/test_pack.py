@@ -199,7 +199,9 @@ def test_the_identity_does_not_depend_on_compression(store: Store, monkeypatch: 
 
 
 def test_needs_come_first_and_blocks_are_of_bounded_size(target: Store) -> None:
-    ids = [put_node(target, f"{number:06} " + "x" * 400) for number in range(2000)]
+    batch = target.batch()
+    ids = [batch.put(*text(f"{number:06} " + "x" * 400)) for number in range(2000)]
+    target.commit(batch)
     target.update_ref("tag/x", put_list(target, *ids), None)
     found, _ = read(packed(target))
     assert found[-1][0] == "list"
@@ -262,6 +264,7 @@ def test_a_header_that_lies_is_refused(target: Store) -> None:
         ({"kinds": [("../x", "0.1.0")]}, "list of kinds"),
         ({"entries": 2**33}, "header is wrong"),
         ({"more": 1}, "header is wrong"),
+        ({"hash": "md5"}, "a hash that is not known"),
     ):
         refused(by_hand(one, change=lambda header, change=change: header.update(change)), target, match)
 

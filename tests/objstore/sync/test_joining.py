@@ -46,6 +46,9 @@ def test_a_name_says_its_rule() -> None:
     assert place_of(f"lineage/{own}", KEY).owner == own
     assert place_of(f"flow/{own}/pi/x", KEY) == place_of_name(f"flow/{own}/pi/x")
     assert place_of("tag/x", KEY).owner is None
+    odd = f"landed/{own}/test/{'0' * 64}"  # an agent may give its conversations such ids
+    assert place_of(odd, KEY).owner == own == place_of_name(odd).owner
+    assert not place_of(f"flow/origin/test/{'0' * 64}", KEY).is_member
     assert place_of("flow/origin/pi/x", KEY).owner is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -193,6 +194,31 @@ def test_content_only_where_both_want_it(here: Store, there: Store, tmp_path: Pa
         with opened(tmp_path / kind) as into, Way(kind, tmp_path, keeps_content=True).to(there) as transport:
             fetch(into, transport, Scope(content=True), keeps_content=True)
             assert state(into) == state(there)
+
+
+def test_nothing_to_do_costs_one_small_request_with_a_hundred_thousand_refs_too(tmp_path: Path) -> None:
+    with opened(tmp_path / "a") as a:
+        put_tags(a, 1)
+        (key,) = a.refs().values()
+        batch = a.batch()
+        for number in range(100_000):
+            batch.move_ref(f"tag/n{number}", key, None, "")
+        a.commit(batch)
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    with Store.open(tmp_path / "a") as a, Store.open(tmp_path / "b") as b:
+        for exchange in (
+            lambda transport: fetch(a, transport, EVERYTHING, keeps_content=False),
+            lambda transport: push(a, transport, EVERYTHING),
+        ):
+            with piped(StoreTransport(b, keeps_content=False), READ | WRITE) as transport:
+                exchange(transport)
+                traffic = transport.traffic
+                assert traffic.requests == 1 and traffic.sent + traffic.received < 400
+        add_round(b, REF, "one")
+        with piped(StoreTransport(b, keeps_content=False), READ) as transport:
+            assert fetch(a, transport, EVERYTHING, keeps_content=False).added == 3
+            traffic = transport.traffic
+            assert traffic.requests <= 6 and traffic.sent + traffic.received < 10_000
 
 
 # -- pushing -----------------------------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from porcelain.lineage.derive import derive
+from porcelain.lineage.derive import derive, view_of
 from porcelain.lineage.derived_facts import derived_facts
 from porcelain.lineage.kinds import check_fact
+from porcelain.lineage.reports import Stated
 from porcelain.lineage.shared_records import Known
-from tests.porcelain.lineage.world import World
+from tests.porcelain.lineage.world import View, World
 
 
 def ab() -> World:
@@ -284,6 +285,22 @@ def test_a_fork_without_any_link_is_found_by_its_records() -> None:
     assert evidence["data_json"]["shared"] == 30
 
 
+def test_a_fork_that_repeats_its_origin_under_other_ids() -> None:
+    """R16: the agent says that it is a fork, what both say tells of what; never more than medium."""
+    world = World()
+    same = (Stated(value="/home/ines/shared"),)
+    for name in "ABC":
+        world.session(name, provider="opencode", cwds=same, links={"fork": ("1",)} if name == "C" else {})
+    ids = world.ids()
+    for retold, origin in (({"A": 7, "B": 9}, "B"), ({"A": 7, "B": 7}, "A"), ({"A": 1, "B": 0}, None)):
+        evidence = Known({}, {(ids[name], ids["C"]): count for name, count in retold.items()})
+        view = View(view_of(world.facts(), evidence), ids)
+        assert view.relations == ({f"{origin}>C": "fork"} if origin else {})
+        assert len(view.threads) == (2 if origin else 3)
+        for row in view.tables["thread_edges"]:
+            assert (row["confidence"], row["metadata_json"]["rule"]) == ("medium", "retold-fork")
+
+
 def test_a_copy_that_goes_on_and_one_that_does_not() -> None:
     longer = World().session("A", 30).session("B", 40, native="id-A").share("A", "B", 30).view()
     assert longer.relations == {"A>B": "continuation"}
@@ -303,8 +320,6 @@ def test_boilerplate_alone_is_no_evidence() -> None:
 
 
 def test_neighbours_in_a_folder_are_shown_and_nothing_follows() -> None:
-    from porcelain.lineage.reports import Stated
-
     same = (Stated(value="/home/ines/shared"),)
     world = World().session("A", cwds=same).session("B", provider="codex", cwds=same)
     world.session("C", provider="codex", cwds=same)
@@ -337,8 +352,6 @@ def test_a_rewritten_file_stands_beside_what_it_was() -> None:
 
 def test_a_bucket_name_is_no_identity() -> None:
     """R33: two folders whose names become the same."""
-    from porcelain.lineage.reports import Stated
-
     world = World()
     for name, cwd in (("A", "/a/b-c"), ("B", "/a/b/c")):
         world.session(name, path=f"{World.path('AB')[:-8]}/{name}_{name}.jsonl", cwds=(Stated(value=cwd),))
@@ -431,8 +444,6 @@ def test_suggestions_change_nothing(
             confidence="low",
         )
     )
-    from porcelain.lineage.derive import view_of
-
     after = view_of(world.facts(), Known({})).tables
     for name in ("edges", "logical_threads", "thread_members", "thread_resume_targets", "observation_marks"):
         assert after[name] == before[name]

@@ -84,6 +84,13 @@ def test_a_moved_copy_without_any_manifest(home: PiHome, store: Path) -> None:
     assert (answer["relation"], answer["rule"]) == ("continuation", "prefix-of-moved-copy")
     (resume,) = (json.loads(line) for line in succeed(store, "lineage", "resume", "--json").out.splitlines())
     assert resume["recommended"]["path"] == str(target)
+    text = succeed(store, "lineage", "resume", "0000000a").out
+    assert text.splitlines() == [
+        "pi 0000000a-0000: go on with",
+        f"  * 2026-03-01 10:00  pi {home.native('a')}",
+        f"    {target}",
+        f"    cd /home/ines/orchard && pi --session {target}",
+    ]
 
 
 def test_a_source_that_went_on_after_the_move_is_no_deletion_candidate(home: PiHome, store: Path) -> None:
@@ -103,7 +110,9 @@ def test_what_every_conversation_says_is_no_evidence(tmp_path: Path, store: Path
     folder.mkdir(parents=True)
     for number in (1, 2):
         name = f"{number:08}-0000-4000-8000-000000000000"
-        rows = [{"type": "mode", "mode": f"m{row}", "sessionId": name} for row in range(30)]
+        rows: list[dict[str, Any]] = [
+            {"type": "mode", "mode": f"m{row}", "sessionId": name} for row in range(30)
+        ]
         rows += [
             {
                 "type": "user",
@@ -140,7 +149,7 @@ def test_many_forks_of_one(home: PiHome, store: Path) -> None:
     parent = home.write("a", [*shared, *home.entries("9", 33, 30)])
     for number in range(12):
         name = f"{number + 1:x}"
-        link = {"parentSession": str(parent)} if number % 2 else {}
+        link: dict[str, Any] = {"parentSession": str(parent)} if number % 2 else {}
         home.write(
             f"f{name}",
             [*shared, *home.entries(name, 31 + number, 30)],

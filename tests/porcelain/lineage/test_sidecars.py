@@ -87,12 +87,12 @@ def test_what_is_taken_of_a_record() -> None:
 
 @pytest.mark.parametrize("nested", [{"mode": "branch", "batchId": "b"}, '{"mode":"branch","batchId":"b"}'])
 def test_fields_that_older_records_nest(nested: object) -> None:
-    key = "metadata" if isinstance(nested, dict) else "metadata_json"
-    made = relocation(record(**{key: nested}), HOST)
+    more: dict[str, Any] = {"metadata" if isinstance(nested, dict) else "metadata_json": nested}
+    made = relocation(record(**more), HOST)
     assert made is not None
     data = made.columns["data"]
     assert (data["mode"], data["batch"], data["operation"]) == ("branch", "b", "bucket_relocation")
-    top = relocation(record(mode="move", **{key: nested}), HOST)
+    top = relocation(record(mode="move", **more), HOST)
     assert top is not None and top.columns["data"]["mode"] == "move"
 
 

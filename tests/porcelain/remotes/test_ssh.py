@@ -18,7 +18,7 @@ from objstore.store import Store
 from plumbing.options import Context
 from porcelain.remotes.config import Remote
 from porcelain.remotes.ssh import Target, command_line, parse_ssh
-from tests.objstore.sync.building import add_round, opened, put_node, sound, state
+from tests.objstore.sync.building import add_round, opened, put_node, put_tags, sound, state
 
 ROOT = Path(__file__).resolve().parents[3]
 SSHD = shutil.which(
@@ -129,3 +129,44 @@ def test_through_a_real_sshd(objstore, server: str, tmp_path: Path, monkeypatch:
     assert missing.code == 3 and "no store here" in missing.err
     absent = objstore("fetch", "--program", "no-such-program", url, store="b")
     assert absent.code == 5 and "not found" in absent.err
+
+
+@pytest.fixture
+def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A command in the place of ssh that runs what it is told on this machine, and kills it after the seconds that the
+    returned file holds."""
+    seconds = tmp_path / "seconds"
+    seconds.write_text("60")
+    script = tmp_path / "local-ssh"
+    script.write_text(
+        f'#!/bin/sh\nfor last; do :; done\ncd "{ROOT}" &&\n'
+        f'exec timeout -s KILL "$(cat "{seconds}")" sh -c "exec $last"\n'
+    )
+    script.chmod(0o700)
+    monkeypatch.setenv("OBJSTORE_SSH", str(script))
+    return seconds
+
+
+@pytest.mark.skipif(shutil.which("timeout") is None, reason="needs the program timeout")
+@pytest.mark.parametrize("direction", ["fetch", "push"])
+def test_the_other_side_is_killed_at_any_moment(
+    objstore, local_ssh: Path, tmp_path: Path, direction: str
+) -> None:
+    program = f"{sys.executable} -m porcelain.main"
+    with opened(tmp_path / "full") as full, opened(tmp_path / "empty") as empty:
+        put_tags(full, 8000)
+        whole, nothing = state(full), state(empty)
+    here, there = ("empty", "full") if direction == "fetch" else ("full", "empty")
+    command = [direction, "--program", program, f"ssh://example.org{tmp_path}/{there}"]
+    for seconds in ("0.15", "0.25", "0.35", "0.45", "0.55"):
+        local_ssh.write_text(seconds)
+        result = objstore(*command, store=here)
+        assert result.code in (0, 5) and result.err.count("\n") <= 2, result.err
+        with Store.open(tmp_path / "full") as full, Store.open(tmp_path / "empty") as empty:
+            assert state(full) == whole
+            assert state(empty) in (nothing, whole)
+            sound(empty)
+    local_ssh.write_text("60")
+    assert objstore(*command, store=here).code == 0
+    with Store.open(tmp_path / "empty") as empty:
+        assert state(empty) == whole

@@ -1,0 +1,63 @@
+"""``objstore lineage checkpoints``: where agents replaced history by a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from objstore.snapshot import Snapshot
+from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.output import Writer, counted, printable, say
+from plumbing.stores import open_store
+from porcelain.flow.landed import page_records
+from porcelain.lineage.checkpoints import checkpoint_facts
+from porcelain.lineage.curation import learn
+from porcelain.lineage.derive import Lineage, lineage_of
+from porcelain.lineage.kinds import Fact
+from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.lookup import find_session
+from porcelain.lineage.nodes import Node
+from porcelain.lineage.shared_records import observed
+from porcelain.providers.records import Record, page_record_ids
+
+SUMMARY = "where agents replaced history by a summary"
+USAGE = "lineage checkpoints [--record] [--json] [ID...]"
+OPTIONS = (Option("--record", help="keep them as facts, so that exports have them"), JSON)
+EXAMPLES = ("objstore lineage checkpoints 3f2a", "objstore lineage checkpoints --record")
+ARGUMENTS = (0, None)
+
+
+def run(arguments: Arguments, context: Context) -> int:
+    """List the summaries in the threads of these conversations, or of all. Every record of them is looked at."""
+    with open_store(context, write=arguments.record) as store:
+        with store.snapshot() as view:
+            _, found = lineage_of(view)
+            made = list(_checkpoints(view, found, arguments.args))
+        new = learn(store, made) if arguments.record else []
+    nodes = found.nodes.by_id
+    with Writer(context.stdout) as out:
+        for one in made:
+            columns = one.columns
+            node = nodes[columns["observation_id"]]
+            if arguments.json:
+                out.json({"id": one.id, "path": node.path, **columns})
+            else:
+                when = columns["generated_at"][:16].replace("T", " ")
+                out.line(printable(f"{when}  {node.provider} {node.native_id[:13]}  {columns['summary']}"))
+    if arguments.record:
+        say(context, f"{counted(len(new), 'checkpoint')} recorded")
+    elif not made:
+        say(context, "no summary")
+    return 0
+
+
+def _checkpoints(view: Snapshot, found: Lineage, names: list[str]) -> Iterator[Fact]:
+    pages = LandedPages(view)
+
+    def records_of(node: Node) -> Iterator[tuple[str, Record]]:
+        for page in pages.pages(observed(node)):
+            yield from zip(page_record_ids(page), page_records(view, page), strict=True)
+
+    wanted = {find_session(found, name) for name in names}
+    for thread in found.threads:
+        if not wanted or any(node.session in wanted for node in thread.members):
+            yield from checkpoint_facts(thread.members, records_of)
