@@ -15,11 +15,11 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable, table, terminal_width
+from porcelain.doctor_sources import AgentCheck, Problem, check_agent, landed_records
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import Plan, make_plan
 from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.doctor_indexes import fact_index_faults, rebuild_indexes
-from porcelain.doctor_sources import AgentCheck, Problem, check_agent, landed_records
 from porcelain.lineage.usage_index import measured, stale
 from porcelain.lineage.view_options import open_indexed
 from porcelain.session.index import read_state
@@ -43,7 +43,8 @@ _NEWEST = 20_000
 
 
 class Examination(Struct, kw_only=True):
-    """Everything that was looked at. ``notes`` need nothing to be done."""
+    """Everything that was looked at. ``indexes`` counts what each derived index did not have right (that of activity is
+    up to date by now); ``notes`` need nothing to be done at once."""
 
     store: str
     agents: list[AgentCheck] = field(default_factory=list)
@@ -179,15 +180,19 @@ def _sum_up(found: Examination) -> None:
         if one.gone:
             found.notes.append(f"{name}: {counted(one.gone, 'file')} no longer on disk, kept here")
         if one.damaged:
-            found.notes.append(f"{name}: {counted(one.damaged, 'damaged stretch').replace('stretchs', 'stretches')} set aside")
+            found.notes.append(
+                f"{name}: {counted(one.damaged, 'damaged place')} set aside, what is around imported"
+            )
         if one.pending:
-            found.notes.append(f"{name}: {counted(one.pending, 'file')} with a last line that is not complete")
+            found.notes.append(
+                f"{name}: {counted(one.pending, 'file')} with a last line that is not complete"
+            )
         if one.lost:
             found.notes.append(
                 f"{name}: its own lists name {counted(one.lost, 'conversation')} that neither disk nor store has"
             )
     for name, number in found.indexes.items():
-        if number and name != "facts":
+        if number and name in ("search", "sessions"):
             found.notes.append(f"index of {name}: behind; its next use brings it up to date")
 
 
@@ -195,7 +200,16 @@ def _lines(found: Examination, days: int, width: int | None) -> Iterator[str]:
     yield f"store {found.store}"
     yield f"{counted(found.objects, 'object')}, the newest {found.verified:,} verified just now"
     yield ""
-    header = ("agent", "files on disk", "in the store", "left out", "waiting", "lines on disk", "in the store", "")
+    header = (
+        "agent",
+        "files on disk",
+        "in the store",
+        "left out",
+        "waiting",
+        "lines on disk",
+        "in the store",
+        "",
+    )
     rows = [_row(one, found.compared) for one in found.agents]
     yield from table(rows, header, width=width, right=range(1, 7)) if rows else ("no agent's folder here",)
     yield ""

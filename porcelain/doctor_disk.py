@@ -44,7 +44,7 @@ def on_disk(
         yield from _opencode(root)
         return
     for path in _files(provider, root):
-        yield _file(path, count)
+        yield file_on_disk(path, count)
         advance(1)
 
 
@@ -62,12 +62,17 @@ def _files(provider: str, root: Path) -> Iterator[str]:
                     yield os.path.join(folder, name)
 
 
-def _file(path: str, count: bool) -> OnDisk:
+def file_on_disk(path: str, count: bool = True) -> OnDisk:
+    """What one file holds."""
     try:
         stat = os.stat(path)
-        lines, tail = _counted(path) if count and stat.st_size and not path.endswith(".json") else (None, False)
+        lines, tail = (
+            _counted(path) if count and stat.st_size and not path.endswith(".json") else (None, False)
+        )
     except (OSError, zstandard.ZstdError) as error:
-        return OnDisk(path=path, size=0, modified=None, problem=getattr(error, "strerror", None) or "unreadable")
+        return OnDisk(
+            path=path, size=0, modified=None, problem=getattr(error, "strerror", None) or "unreadable"
+        )
     return OnDisk(path=path, size=stat.st_size, modified=time_of_ns(stat.st_mtime_ns), lines=lines, tail=tail)
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from msgspec import Struct, field
 
+from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
+from porcelain.doctor_disk import OnDisk, file_on_disk, listed_ids, on_disk
 from porcelain.flow.naming import landed_ref
 from porcelain.importing.plan import Plan, native_id
-from porcelain.doctor_disk import OnDisk, listed_ids, on_disk
 from porcelain.lineage.retention import Expiring, Retention, expiring, retention_of
 from porcelain.lineage.usage_index import Measured, activity_at
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import Cursor, is_same_file
 
 #: Paths of one kind that are named; more are only counted.
 NAMED = 5
@@ -79,6 +82,11 @@ def check_agent(
     for place in places:
         for one in on_disk(provider, Path(place.root), count, advance):
             files.setdefault(one.path, one)
+    for cursor in cursors.values():
+        if cursor.path not in files and _is_elsewhere(cursor, check.roots):
+            files[cursor.path] = file_on_disk(cursor.path, count)
+            if not is_same_file(cursor, os.stat(cursor.path)):
+                changed.add(cursor.path)
     _compare_files(check, files, cursors, changed, left_out)
     _compare_pages(check, store, view, cursors, landed)
     _look_at_cursors(check, cursors)
@@ -100,6 +108,16 @@ def check_agent(
     )
     _warn_of_deletion(check)
     return check
+
+
+def _is_elsewhere(cursor: Cursor, roots: Iterable[str]) -> bool:
+    """Whether a cursor is that of a transcript which was imported from outside of the agent's own folders."""
+    return (
+        cursor.state in ("active", "pending", "conflict")
+        and cursor.path.endswith((".jsonl", ".jsonl.zst"))
+        and not any(cursor.path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+        and os.path.isfile(cursor.path)
+    )
 
 
 def _compare_files(
@@ -131,8 +149,12 @@ def _compare_files(
             if cursor.facts.lines != one.lines + (one.tail and cursor.open_line):
                 differing.append(path)
     hint = "objstore import --check"
-    check.problems += _problem("lines", differing, "of which the store has not as many lines as the disk", hint)
-    check.problems += _problem("unknown", unknown, "neither imported nor left out for a reason", "objstore import")
+    check.problems += _problem(
+        "lines", differing, "of which the store has not as many lines as the disk", hint
+    )
+    check.problems += _problem(
+        "unknown", unknown, "neither imported nor left out for a reason", "objstore import"
+    )
     check.problems += _problem("unreadable", unreadable, "cannot be read", "look at the permissions")
 
 
@@ -143,17 +165,23 @@ def _compare_pages(
     cursors: Mapping[str, Cursor],
     landed: Mapping[tuple[str, str], int],
 ) -> None:
-    """Every record that a cursor counts stands in a page: of the chain that views show, or of this store's own."""
+    """Every record that a cursor counts stands in a page: of the chain that views show, or of this store's own. What
+    several documents of a conversation say is landed once, so that those are compared with the whole conversation."""
     missing = []
+    whole: Counter[str] = Counter()
+    for (conversation, _), records in landed.items():
+        whole[conversation] += records
     for cursor in cursors.values():
-        if not cursor.facts.records or landed.get((cursor.conversation, cursor.src), 0) >= cursor.facts.records:
+        stated, name = cursor.facts.records, cursor.conversation
+        if (whole[name] if cursor.stamp else landed.get((name, cursor.src), 0)) >= stated:
             continue
-        head = view.ref(landed_ref(store.store_id, check.provider, cursor.conversation))
-        own = activity_at(view, check.provider, head) if head is not None else None
-        held = {file.src: file.records for file in own.files} if own is not None else {}
-        if held.get(cursor.src, 0) < cursor.facts.records:
+        head = view.ref(landed_ref(store.store_id, check.provider, name))
+        own = activity_at(view, check.provider, head).files if head is not None else []
+        if sum(file.records for file in own if cursor.stamp or file.src == cursor.src) < stated:
             missing.append(cursor.path)
-    check.problems += _problem("records", missing, "of which records are missing from the store", "objstore verify")
+    check.problems += _problem(
+        "records", missing, "of which records are missing from the store", "objstore verify"
+    )
 
 
 def _look_at_cursors(check: AgentCheck, cursors: Mapping[str, Cursor]) -> None:
@@ -193,8 +221,6 @@ def _problem(rule: str, paths: list[str], what: str, hint: str) -> Iterable[Prob
 
 def landed_records(conversations: Iterable[Measured], provider: str) -> dict[tuple[str, str], int]:
     """How many records stand in pages, by conversation's chain (not quoted) and name of file."""
-    from objstore.refs import unquote
-
     return {
         (unquote(one.name), file.src): file.records
         for one in conversations

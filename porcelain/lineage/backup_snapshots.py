@@ -61,7 +61,10 @@ def snapshots_in(folder: Path) -> list[Path]:
     found = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     times = [snapshot_time(path.name) for path in found]
     if all(times):
-        return [path for _, path in sorted(zip(times, found, strict=True), key=lambda pair: (pair[0] or "", pair[1]))]
+        return [
+            path
+            for _, path in sorted(zip(times, found, strict=True), key=lambda pair: (pair[0] or "", pair[1]))
+        ]
     return found
 
 
@@ -100,15 +103,17 @@ def histories(
     order = [snapshot.name for snapshot in snapshots]
     result = []
     for path in sorted(found.keys() | {path for root in looked for path in roots[root]}):
-        of_root = max((root for root in looked if path.startswith(root.rstrip("/") + "/")), key=len, default=None)
+        of_root = max(
+            (root for root in looked if path.startswith(root.rstrip("/") + "/")), key=len, default=None
+        )
         if of_root is None:
             continue
-        seen = [
+        said = [
             found.get(path, {}).get(name) or Seen(snapshot=name, present=False)
             for name in order
             if name in looked[of_root]
         ]
-        result.append(FileHistory(path=path, seen=seen, observation=observations.get(path)))
+        result.append(FileHistory(path=path, seen=said, observation=observations.get(path)))
     return result
 
 
@@ -140,8 +145,9 @@ def _files(inside: Path, root: str, label: str) -> Iterator[tuple[str, Seen]]:
             except OSError:
                 continue
             path = root.rstrip("/") + "/" + os.path.relpath(place, inside).replace(os.sep, "/")
-            yield path, Seen(
-                snapshot=label, present=True, size=stat.st_size, modified=time_of_ns(stat.st_mtime_ns)
+            yield (
+                path,
+                Seen(snapshot=label, present=True, size=stat.st_size, modified=time_of_ns(stat.st_mtime_ns)),
             )
 
 

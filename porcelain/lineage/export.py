@@ -12,10 +12,12 @@ from porcelain.lineage.derive import lineage_view
 from porcelain.lineage.events import no_events
 from porcelain.lineage.json_view import write_json
 from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
 
 SUMMARY = "write the lineage as a SQLite file"
-USAGE = "lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE"
+USAGE = """lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE
+lineage export --pi-compat [--force] [--json] DIR"""
 OPTIONS = (
     Option(
         "--format",
@@ -26,16 +28,23 @@ OPTIONS = (
         choices=("sqlite", "json"),
     ),
     Option("--no-events", "no_events", help="leave out the table of events"),
+    Option("--pi-compat", "pi_compat", help="write what Pi's session graph renderer reads below DIR"),
     Option("--force", help="replace FILE even if it is no export"),
     JSON,
 )
-EXAMPLES = ("objstore lineage export lineage.sqlite", "objstore lineage export --format json lineage.json")
+EXAMPLES = (
+    "objstore lineage export lineage.sqlite",
+    "objstore lineage export --format json lineage.json",
+    "objstore lineage export --pi-compat ~/graphs",
+)
 ARGUMENTS = (1, 1)
 
 
 def run(arguments: Arguments, context: Context) -> int:
     """Write the view; a FILE that is an export already is replaced."""
     path = Path(arguments.args[0])
+    if arguments.pi_compat:
+        return _compatible(path, arguments, context)
     form = arguments.format or ("json" if path.suffix == ".json" else "sqlite")
     if path.is_dir():
         raise UsageError(f"{path}: is a folder", hint="name the file to write")
@@ -71,4 +80,17 @@ def run(arguments: Arguments, context: Context) -> int:
         f"wrote {path}: {counted(rows.get('sessions', 0), 'session')}, "
         f"{counted(rows.get('session_observations', 0), 'file')}, {counted(count, 'event')}",
     )
+    return 0
+
+
+def _compatible(folder: Path, arguments: Arguments, context: Context) -> int:
+    with open_store(context) as store, store.snapshot() as view:
+        projection = lineage_view(view)
+    written = write_compatible(folder, projection, overwrite=arguments.force)
+    if arguments.json:
+        with Writer(context.stdout) as out:
+            out.json({"files": [str(path) for path in written], "fold": projection.fold})
+        return 0
+    for path in written:
+        say(context, f"wrote {path}")
     return 0

@@ -136,7 +136,11 @@ def read_repository(path: Path, *, subjects: int = 0, program: str = "git") -> R
         return Unreadable(path=place, reason=str(error))
     first = min(roots, key=lambda one: (one[1], one[0]), default=None)
     last = newest[0] if newest else None
-    told = {(time, subject) for _, time, subject in (*newest, *([first] if first else []))} if subjects else set()
+    told = (
+        {(time, subject) for _, time, subject in (*newest, *([first] if first else []))}
+        if subjects
+        else set()
+    )
     return Repository(
         path=place,
         name=_text(path.name),
@@ -202,7 +206,9 @@ class _Asking:
 
 def windows_of(times: Iterable[str]) -> tuple[Window, ...]:
     """The windows of activity that commits at ``times`` (ISO 8601, in any order) make, oldest first."""
-    moments = sorted(datetime.fromisoformat(normal) for time in times if (normal := normal_time(time)) is not None)
+    moments = sorted(
+        datetime.fromisoformat(normal) for time in times if (normal := normal_time(time)) is not None
+    )
     found: list[Window] = []
     start = last = None
     count = 0
@@ -257,7 +263,7 @@ def _text(text: str) -> str:
     return redact_text(text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\ufffd"))
 
 
-# -- facts ---------------------------------------------------------------------------------------------------------------
+# -- facts -----------------------------------------------------------------------------------------------------------
 
 
 def facts_of(repository: Repository, host: str, known: Known, held: Iterable[Fact]) -> list[Fact]:
@@ -290,7 +296,11 @@ def facts_of(repository: Repository, host: str, known: Known, held: Iterable[Fac
     row = fact("repository", columns, provenance=PROVENANCE, confidence="high")
     before = known.get(row.id)
     made = [source]
-    if before is None or before.columns["path"] == repository.path or not os.path.isdir(before.columns["path"]):
+    if (
+        before is None
+        or before.columns["path"] == repository.path
+        or not os.path.isdir(before.columns["path"])
+    ):
         made.append(row)
     activity = _activity(repository, row, source, host)
     stale = [one for one in held if _same_place(one, repository.path, host) and one.id != activity.id]
@@ -333,7 +343,7 @@ def _same_place(one: Fact, path: str, host: str) -> bool:
     return one.columns["kind"] == KIND and (data.get("path"), data.get("host")) == (path, host)
 
 
-# -- proposals -----------------------------------------------------------------------------------------------------------
+# -- proposals -------------------------------------------------------------------------------------------------------
 
 
 def proposals(repositories: Iterable[Repository]) -> list[dict[str, Any]]:
@@ -345,7 +355,12 @@ def proposals(repositories: Iterable[Repository]) -> list[dict[str, Any]]:
         if name not in named:
             named.add(name)
             found.append(
-                {"kind": "repo-identity", "stableName": name, "displayName": one.name, "confidence": "observed"}
+                {
+                    "kind": "repo-identity",
+                    "stableName": name,
+                    "displayName": one.name,
+                    "confidence": "observed",
+                }
             )
         record = {"kind": "repo-observation", "stableName": name, "path": one.path, "confidence": "observed"}
         if one.remote is not None:

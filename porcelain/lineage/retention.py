@@ -73,7 +73,11 @@ class Expiring(Struct, frozen=True, kw_only=True):
 
 
 def expiring(
-    files: Iterable[tuple[str, str, str]], retention: Retention, now: str, within: int, unkept: Container[str] = ()
+    files: Iterable[tuple[str, str, str]],
+    retention: Retention,
+    now: str,
+    within: int,
+    unkept: Container[str] = (),
 ) -> Expiring:
     """What of ``files`` (path, conversation, time of the last change) will be deleted within ``within`` days of
     ``now``."""

@@ -45,6 +45,10 @@ class Names:
         row = self._observations[observation]
         return self._named(row["session_id"], [row])
 
+    def given(self, session: str) -> str | None:
+        """The name that a person gave a conversation."""
+        return self._labels.get((session, "display_name"), ("", None))[1]
+
     def folder(self, observation: str) -> str | None:
         """The working directory that a file states: the first of several."""
         return self._labels.get((observation, "cwd"), ("", None))[1]
@@ -94,8 +98,8 @@ class Names:
             return self._repositories.name_of(folder, None) if folder else None
         if kind == "source":
             sources = (self._sources.get(row["source_id"]) for row in rows)
-            names = (one["label"] for one in sources if one is not None and one["uri"] != NAMED_URI)
-            return min((name for name in names if name), default=None)
+            named = (one["label"] for one in sources if one is not None and one["uri"] != NAMED_URI)
+            return min((str(name) for name in named if name), default=None)
         return None
 
 
@@ -141,6 +145,6 @@ class _Repositories:
             ]
             if fitting:
                 best = max(fitting, key=lambda row: (_RANK[row["confidence"]], row["repo_identity_id"]))
-                return self._name_of[best["repo_identity_id"]]
+                return str(self._name_of[best["repo_identity_id"]])
             path = path.rpartition("/")[0]
         return None

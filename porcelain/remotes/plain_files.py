@@ -14,6 +14,7 @@ order they are read, and no pack has to be opened for it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
@@ -35,14 +36,13 @@ from objstore.sync.transport import Hello, Receipt, Traffic
 NO_STORE = ""
 FORMAT = 1
 _WRITERS, _SEGMENTS, _PACKS = "writers/", "segments/", "packs/"
-#: Segments of one writer; beyond, they are made one.
-_MOST_SEGMENTS = 8
 #: How often a race for the writer's own file is run again.
 _TRIES = 200
 #: Bytes of an id that say that a ref went back to it, and how many of them are kept for one ref.
 _BEFORE_KEY = 16
 _MOST_BEFORE = 4096
-_PIECE = 1024 * 1024
+#: So many names are perhaps not all that the receiver lacks.
+_MANY = 50_000
 _ROOTS = (False, True)
 
 Ref = tuple[str, bytes]
@@ -59,8 +59,8 @@ class Files(Protocol):
     def list(self, prefix: str) -> Mapping[str, str]:
         """The files below ``prefix``, and their tags."""
 
-    def get(self, name: str) -> bytes:
-        """What a file holds; raises ``NotFound``."""
+    def get(self, name: str, tag: str | None = None) -> bytes:
+        """What a file holds; raises ``NotFound``, and ``Lost`` where it does not stand at ``tag`` (None: wherever)."""
 
     def open(self, name: str) -> AbstractContextManager[Source]:
         """A file to be read bit by bit; raises ``NotFound``."""
@@ -194,17 +194,22 @@ class PlainTransport:
 
     def _look(self) -> _Hub:
         """Read anew what has changed."""
-        self.traffic.requests += 1
-        self._tags = self._files.list(_WRITERS)
-        for name, tag in self._tags.items():
-            if (name, tag) not in self._known:
-                self._known[name, tag] = self._read_writer(name)
-        writers = {name[len(_WRITERS) :]: self._known[name, tag] for name, tag in self._tags.items()}
-        self._hub = _Hub(writers, self._segment)
-        return self._hub
+        for _ in range(_TRIES):
+            self.traffic.requests += 1
+            self._tags = self._files.list(_WRITERS)
+            try:
+                for name, tag in self._tags.items():
+                    if (name, tag) not in self._known:
+                        self._known[name, tag] = self._read_writer(name, tag)
+            except Lost:
+                continue  # somebody pushed just now
+            writers = {name[len(_WRITERS) :]: self._known[name, tag] for name, tag in self._tags.items()}
+            self._hub = _Hub(writers, self._segment)
+            return self._hub
+        raise _busy()
 
-    def _read_writer(self, name: str) -> Writer:
-        data = self._get(name)
+    def _read_writer(self, name: str, tag: str) -> Writer:
+        data = self._get(name, tag)
         try:
             found = _WRITER.decode(data)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -227,9 +232,9 @@ class PlainTransport:
                 raise CheckFailed(f"{_SEGMENTS}{digest}: no list of packs: {error}") from None
         return found
 
-    def _get(self, name: str) -> bytes:
+    def _get(self, name: str, tag: str | None = None) -> bytes:
         self.traffic.requests += 1
-        data = self._files.get(name)
+        data = self._files.get(name, tag)
         self.traffic.received += len(data)
         return data
 
@@ -284,19 +289,26 @@ class PlainTransport:
             record = _read_record(file, digest, size, seen)
             if not _adds(self._hub, record):
                 return Receipt(added=0, diverged=[], moved=[])
-            if record.objects or record.refs:
-                file.seek(0)
-                self.traffic.requests += 1
-                self._files.create(_PACKS + digest, file, size)
-                self.traffic.sent += size
+            file.seek(0)
+            self.traffic.requests += 1
+            self._files.create(_PACKS + digest, file, size)
+            self.traffic.sent += size
         self._publish(record)
-        offered = {place_of(ref.name, ref.key) for ref in record.refs}
         after = dict(self._hub.manifest(Scope(content=True)).refs())
-        moved = sorted(name for name, key in after.items() if before.get(name) != key)
+        heads = Counter(place_of(name, key) for name, key in after.items())
+        offered = {place_of(ref.name, ref.key): ref for ref in record.refs}
         return Receipt(
             added=record.objects,
-            diverged=sorted(place.group for place in offered if set_apart_in(after, place)),
-            moved=[name for name in moved if place_of(name, after[name]) in offered],
+            diverged=sorted(
+                place.group.rstrip("/")
+                for place, ref in offered.items()
+                if heads[place] > 1 and (ref.before or not place.is_member)
+            ),
+            moved=[
+                name
+                for name, key in sorted(after.items())
+                if before.get(name) != key and place_of(name, key) in offered
+            ],
         )
 
     def close(self) -> None:
@@ -305,17 +317,16 @@ class PlainTransport:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def _publish(self, record: Record) -> None:
-        """Add a record to the writer's own file, whoever else goes by that name."""
+        """Add a record to the writer's own file, whoever else goes by that name. Segments are run together so that each
+        has more records than the next, and there are few."""
         assert self._writer is not None
         name = _WRITERS + self._writer
         for _ in range(_TRIES):
             mine = self._hub.writers.get(self._writer)
-            segments = [*(mine.segments if mine is not None else ())]
-            if len(segments) >= _MOST_SEGMENTS:
-                records = [*self._hub.records[self._writer], record]
-                segments = []
-            else:
-                records = [record]
+            segments, records = [*(mine.segments if mine is not None else ())], [record]
+            while segments and len(last := self._segment(segments[-1])) <= len(records):
+                segments.pop()
+                records = [*last, *records]
             segments.append(self._put_segment(records))
             changed = Writer(format=FORMAT, hash=self._algorithm, joined=[], over="", segments=segments)
             hub = _Hub({**self._hub.writers, self._writer: changed}, self._segment)
@@ -331,7 +342,7 @@ class PlainTransport:
                 continue
             self._look()
             return
-        raise Conflict("others push here all the time: gave up", hint="push again")
+        raise _busy()
 
     def _put_segment(self, records: list[Record]) -> str:
         from io import BytesIO
@@ -345,11 +356,8 @@ class PlainTransport:
         return digest
 
 
-def set_apart_in(refs: Mapping[str, bytes], place: Place) -> bool:
-    """Whether ``refs`` has several heads in a place."""
-    if place.is_member:
-        return sum(name.startswith(place.group) and name == place.group + key.hex() for name, key in refs.items()) > 1
-    return any(place_of(name, key) == place and name != place.group for name, key in refs.items())
+def _busy() -> Conflict:
+    return Conflict("others push there all the time: gave up", hint="try again")
 
 
 def _adds(hub: _Hub, record: Record) -> bool:
@@ -429,23 +437,22 @@ def _wanted(hub: _Hub, scope: Scope, names: Sequence[str], have: Sequence[bytes]
                 if ref.key in held:
                     reached.update(_cut(ref.before))
     matches = scope.matcher()
+    partial = len(names) >= _MANY
 
     def has(ref: Offered) -> bool:
-        if ref.key[:_BEFORE_KEY] in reached:
+        if ref.key[:_BEFORE_KEY] in reached or (ref.said and not scope.content):
             return True
-        return matches(ref.name) and (scope.content or not ref.said) and place_of(ref.name, ref.key) not in absent
+        return not partial and matches(ref.name) and place_of(ref.name, ref.key) not in absent
 
     missing = {
         (writer, at)
         for writer, records in hub.records.items()
         for at, record in enumerate(records)
-        if (scope.content or not record.content) and not all(map(has, record.refs))
+        if not all(map(has, record.refs))
     }
     keys = {joined[name] for name in names if name in joined}
     waiting = [
-        (writer, at)
-        for writer, at in missing
-        if any(ref.key in keys for ref in hub.records[writer][at].refs)
+        (writer, at) for writer, at in missing if any(ref.key in keys for ref in hub.records[writer][at].refs)
     ]
     needed: set[tuple[str, int]] = set(waiting)
     while waiting:
@@ -455,11 +462,18 @@ def _wanted(hub: _Hub, scope: Scope, names: Sequence[str], have: Sequence[bytes]
             if one[1] < limits.get(one[0], 0):
                 needed.add(one)
                 waiting.append(one)
-    return _in_order(hub, needed)
+    chosen = _in_order(hub, needed)
+    if not scope.content and any(record.content for record in chosen):
+        raise UsageError(
+            "what is wanted was pushed there with content, and can only be had with it",
+            hint="fetch with --content, or have it pushed without",
+        )
+    return chosen
 
 
 def _in_order(hub: _Hub, chosen: set[tuple[str, int]]) -> list[Record]:
     """Records, each after those that it builds on: these have all seen less."""
+
     def seen(one: tuple[str, int]) -> tuple[int, tuple[str, int]]:
         writer, at = one
         counts = {**hub.records[writer][at].seen, writer: at}

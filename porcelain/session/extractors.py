@@ -191,6 +191,13 @@ class _Page(HTMLParser):
         if tag not in _SILENT:
             self.handle_starttag(tag, attrs)
 
+    def parse_html_declaration(self, i: int) -> int:
+        # Python 3.11 asserts that a declaration is well formed; later versions take it for a comment, as browsers do.
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
+
     def handle_data(self, data: str) -> None:
         if self._silent is not None:
             return

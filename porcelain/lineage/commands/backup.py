@@ -70,7 +70,10 @@ def run(arguments: Arguments, context: Context) -> int:
         f"{counted(len(snapshots), 'snapshot')}, {counted(len(found), 'file')}, {counted(len(new), 'new fact')}",
     )
     if unknown:
-        say(context, f"{counted(len(unknown), 'file')} not in the store: objstore import {folder}/SNAPSHOT/...")
+        say(
+            context,
+            f"{counted(len(unknown), 'file')} not in the store: objstore import {folder}/SNAPSHOT/...",
+        )
     if not found:
         say(context, "no folder of sessions that the store knows is in these snapshots")
     return 0

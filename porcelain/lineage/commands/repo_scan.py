@@ -31,7 +31,9 @@ SUMMARY = "when repositories were worked on, and the projects they propose"
 USAGE = "lineage repo-scan [--depth N] [--subjects N] [--dry-run] [--write] [--sidecar FILE] [--json] DIR..."
 OPTIONS = (
     Option("--depth", "depth", "N", f"how deep below DIR to look ({DEPTH})", "integer", default=DEPTH),
-    Option("--subjects", "subjects", "N", "keep the subjects of the N newest commits too", "integer", default=0),
+    Option(
+        "--subjects", "subjects", "N", "keep the subjects of the N newest commits too", "integer", default=0
+    ),
     Option("--dry-run", "dry_run", help="print only, store nothing"),
     Option("--write", help="append what is proposed to the sidecar of repository identities"),
     Option("--sidecar", "sidecar", "FILE", "that file (default: in Pi's agent folder)", "file"),
@@ -81,7 +83,9 @@ def run(arguments: Arguments, context: Context) -> int:
     if written is not None:
         say(context, f"appended {counted(written[1], 'record')} to {written[0]}")
     elif not arguments.dry_run:
-        say(context, "to make them projects: objstore lineage repo-scan --write, then lineage import-sidecars")
+        say(
+            context, "to make them projects: objstore lineage repo-scan --write, then lineage import-sidecars"
+        )
     return 0
 
 
@@ -137,7 +141,7 @@ def _key(record: dict[str, Any]) -> str:
 
 def _sidecar(arguments: Arguments, context: Context) -> Path:
     if arguments.sidecar:
-        return Path(context.cwd) / arguments.sidecar
+        return Path(context.cwd) / str(arguments.sidecar)
     stated = context.env.get("PI_CODING_AGENT_DIR")
     home = context.env.get("HOME") or context.env.get("USERPROFILE")
     if not stated and not home:
@@ -173,7 +177,9 @@ def _document(
             }
             for one in found
         ],
-        "sharedFirstCommits": [{"commit": commit, "projects": names} for commit, names in shared_beginnings(found)],
+        "sharedFirstCommits": [
+            {"commit": commit, "projects": names} for commit, names in shared_beginnings(found)
+        ],
         "unreadable": [{"path": one.path, "reason": one.reason} for one in unreadable],
         "written": {"file": str(written[0]), "records": written[1]} if written is not None else None,
     }

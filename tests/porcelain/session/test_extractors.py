@@ -159,3 +159,12 @@ def test_titles_are_one_short_line(text: str) -> None:
 def test_surrogates_are_replaced() -> None:
     assert without_surrogates("a\ud800b") == "a\ufffdb"
     assert without_surrogates("\ud83d\ude00") == "\U0001f600"
+
+
+def test_a_malformed_declaration_is_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    path.write_bytes(b"<p>before</p><![\x01 x><p>after</p>")
+    assert [word for word in extract(path.name, path.read_bytes()).text.split() if word in ("before", "after")] == [
+        "before",
+        "after",
+    ]

@@ -1,0 +1,69 @@
+"""The contract of transports, for hubs that are plain files: a store is pushed there first, and fetched back at the end,
+so that what the contract says of the other store can be said of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+from objstore.store import Store
+from objstore.sync.exchange import fetch, push
+from objstore.sync.pipes import READ, WRITE
+from objstore.sync.transport import Transport
+from porcelain.remotes.plain_files import Files, PlainTransport
+from tests.objstore.sync.building import EVERYTHING, add_fact, add_round, opened, sound, state
+
+
+class PlainWay:
+    """The contract's way to a store: ``files`` opens the hub anew."""
+
+    kind = "plain"
+
+    def __init__(self, files: Callable[[], Files]) -> None:
+        self._files = files
+
+    @contextmanager
+    def to(self, store: Store, allowed: frozenset[str] = READ | WRITE) -> Iterator[Transport]:
+        push(store, PlainTransport(self._files(), store.store_id), EVERYTHING)
+        yield PlainTransport(self._files(), "c11e000000000000")
+        fetch(store, PlainTransport(self._files(), None), EVERYTHING, keeps_content=False)
+
+
+def contend(files: Callable[[], Files], folder: Path, *, writers: int, pushes: int) -> None:
+    """Let so many stores push to one hub at once, each fetching now and then; nothing may be lost."""
+    stores = [opened(folder / f"writer {number}") for number in range(writers)]
+    begin = threading.Barrier(writers)
+
+    def work(number: int) -> None:
+        store = stores[number]
+        begin.wait(30)
+        for turn in range(pushes):
+            add_round(store, f"flow/{store.store_id}/test/{turn % 3}", f"{number} {turn} a")
+            add_fact(store, f"/home/{number}/{turn}", revision=turn + 1)
+            transport = PlainTransport(files(), store.store_id)
+            if turn % 3 == 2:
+                fetch(store, transport, EVERYTHING, keeps_content=False)
+            push(store, transport, EVERYTHING)
+
+    try:
+        with ThreadPoolExecutor(writers) as pool:
+            for done in [pool.submit(work, number) for number in range(writers)]:
+                done.result()
+        with opened(folder / "reader") as reader:
+            result = fetch(reader, PlainTransport(files(), None), EVERYTHING, keeps_content=False)
+            assert result.diverged == []
+            for store in stores:
+                own = {name: key for name, key in store.refs().items() if store.store_id in name}
+                assert own and own.items() <= reader.refs().items()
+            sound(reader)
+            for store in stores:
+                fetch(store, PlainTransport(files(), None), EVERYTHING, keeps_content=False)
+                assert state(store) == state(reader)
+            again = fetch(reader, PlainTransport(files(), None), EVERYTHING, keeps_content=False)
+            assert (again.differed, again.objects) == (0, 0)
+    finally:
+        for store in stores:
+            store.close()

@@ -1,0 +1,273 @@
+"""Hubs of plain files, kept in memory: the contract, joining, and what is damaged or lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from objstore.errors import CheckFailed, Conflict, NotFound, ObjstoreError, UsageError
+from objstore.pack.format import PackRefused
+from objstore.pack.reader import Source
+from objstore.store import Store
+from objstore.sync.exchange import fetch, push
+from objstore.sync.manifest import Scope
+from porcelain.remotes.plain_files import Lost, PlainTransport
+from porcelain.session.store import new_session
+from tests.objstore.sync.building import (
+    EVERYTHING,
+    STEPS,
+    TIME,
+    add_round,
+    ask,
+    follow,
+    opened,
+    put_node,
+    sound,
+    state,
+)
+from tests.objstore.sync.test_transports import (  # noqa: F401
+    REF,
+    here,
+    test_a_dry_run_changes_nothing,
+    test_a_fetch_brings_everything_and_the_next_one_nothing,
+    test_a_push_brings_everything_and_the_next_one_nothing,
+    test_a_push_in_several_packs,
+    test_a_scope_is_kept_to,
+    test_an_empty_store_has_nothing,
+    test_only_what_is_new_travels,
+    test_stores_of_different_hashes_say_so,
+    test_what_is_refused_there_is_told_here_and_nothing_moved,
+    there,
+)
+from tests.porcelain.remotes.plain_contract import PlainWay, contend
+
+
+class MemoryFiles:
+    """The twin in memory."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[bytes, str]] = {}
+        self.lose: Callable[[], bool] = lambda: False
+        self._lock = threading.Lock()
+        self._number = itertools.count()
+
+    def list(self, prefix: str) -> Mapping[str, str]:
+        with self._lock:
+            return {name: tag for name, (_, tag) in self.files.items() if name.startswith(prefix)}
+
+    def get(self, name: str, tag: str | None = None) -> bytes:
+        found = self.files.get(name)
+        if found is None:
+            raise NotFound(name)
+        if tag not in (None, found[1]):
+            raise Lost
+        return found[0]
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Source]:
+        yield BytesIO(self.get(name))
+
+    def create(self, name: str, source: Source, size: int) -> None:
+        data = source.read(size + 1)
+        assert len(data) == size
+        with self._lock:
+            self.files.setdefault(name, (data, str(next(self._number))))
+
+    def replace(self, name: str, data: bytes, tag: str | None) -> None:
+        with self._lock:
+            found = self.files.get(name)
+            if self.lose() or (found[1] if found is not None else None) != tag:
+                raise Lost
+            self.files[name] = (data, str(next(self._number)))
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    return MemoryFiles()
+
+
+@pytest.fixture
+def way(files: MemoryFiles) -> PlainWay:
+    return PlainWay(lambda: files)
+
+
+@pytest.fixture
+def writable(files: MemoryFiles) -> PlainWay:
+    return PlainWay(lambda: files)
+
+
+def _to(files: MemoryFiles, store: Store | None = None) -> PlainTransport:
+    return PlainTransport(files, store.store_id if store is not None else None)
+
+
+def _sync(files: MemoryFiles, store: Store) -> None:
+    fetch(store, _to(files), EVERYTHING, keeps_content=False)
+    push(store, _to(files, store), EVERYTHING)
+
+
+def test_nothing_to_do_reads_no_more_than_the_writers(files: MemoryFiles, there: Store, here: Store) -> None:  # noqa: F811
+    for number in range(500):
+        there.update_ref(f"tag/{number}", put_node(there, str(number)), None)
+    _sync(files, there)
+    transport = _to(files, here)
+    root = fetch(here, transport, EVERYTHING, keeps_content=False).root
+    transport = _to(files, here)
+    assert fetch(here, transport, EVERYTHING, keeps_content=False, seen=root).differed == 0
+    assert push(here, transport, EVERYTHING).sent == 0
+    assert transport.traffic.requests < 10 and transport.traffic.received + transport.traffic.sent < 4096
+
+
+def test_two_stores_take_turns(files: MemoryFiles, here: Store, there: Store) -> None:  # noqa: F811
+    sid = new_session(here, created_at=TIME)[0]
+    for turn in range(6):
+        store = (here, there)[turn % 2]
+        _sync(files, store)
+        if turn:
+            ask(store, sid, f"question {turn}")
+        _sync(files, store)
+    _sync(files, here)
+    assert state(here) == state(there)
+    sound(here)
+    assert len(here.refs(f"session/{sid}/heads/")) == 1
+    hub = _to(files)
+    hub.hello(EVERYTHING)
+    assert hub.traffic.requests <= 3
+
+
+def test_a_session_that_went_on_in_two_places_has_two_heads(
+    files: MemoryFiles, here: Store, there: Store
+) -> None:  # noqa: F811
+    sid = new_session(here, created_at=TIME)[0]
+    _sync(files, here)
+    _sync(files, there)
+    ask(here, sid, "one")
+    ask(there, sid, "two")
+    _sync(files, here)
+    result = push(there, _to(files, there), EVERYTHING)
+    assert result.diverged == [f"session/{sid}/heads"]
+    _sync(files, here)
+    _sync(files, there)
+    assert state(here) == state(there) and len(here.refs(f"session/{sid}/heads/")) == 2
+    assert push(here, _to(files, here), EVERYTHING).sent == 0
+
+
+def test_a_name_that_two_people_chose_is_kept_twice(files: MemoryFiles, here: Store, there: Store) -> None:  # noqa: F811
+    here.update_ref("tag/x", put_node(here, "another"), None)
+    _sync(files, here)
+    push(there, _to(files, there), EVERYTHING)
+    for store in (there, here, there):
+        _sync(files, store)
+    assert state(here) == state(there) and len(here.refs("tag/x@")) == 2
+    assert push(here, _to(files, here), EVERYTHING).sent == 0
+
+
+def test_a_copied_store_overwrites_nothing(files: MemoryFiles, there: Store, tmp_path: Path) -> None:  # noqa: F811
+    """Two that go by one name: both of their records stand there in the end."""
+    import shutil
+
+    chain = f"flow/{there.store_id}/test/own"
+    add_round(there, chain, "before")
+    _sync(files, there)
+    shutil.copytree(tmp_path / "there", tmp_path / "twin", ignore=shutil.ignore_patterns("lock.mdb"))
+    with Store.open(tmp_path / "twin", now=lambda: TIME) as twin:
+        add_round(there, chain, "mine a")
+        add_round(twin, chain, "theirs a")
+        stale = _to(files, there)
+        stale.hello(EVERYTHING)
+        push(twin, _to(files, twin), EVERYTHING)
+        with pytest.raises(Conflict, match="copied"):
+            push(there, stale, EVERYTHING)
+            _sync(files, there)
+            push(twin, _to(files, twin), EVERYTHING)
+        for store in (there, twin, there, twin):
+            _sync(files, store)
+        assert {there.refs(f"flow/{there.store_id}")[name] for name in there.refs(f"flow/{there.store_id}")}
+        assert state(there) == state(twin)
+        sound(there)
+
+
+def test_a_lost_race_is_run_again(files: MemoryFiles, there: Store, here: Store) -> None:  # noqa: F811
+    races = iter([True, True, False])
+    files.lose = lambda: next(races, False)
+    push(there, _to(files, there), EVERYTHING)
+    fetch(here, _to(files), EVERYTHING, keeps_content=False)
+    assert state(here) == state(there)
+
+
+def test_what_is_damaged_there_is_refused(files: MemoryFiles, there: Store, tmp_path: Path) -> None:  # noqa: F811
+    _sync(files, there)
+    for name, (data, tag) in list(files.files.items()):
+        for at in range(0, len(data), max(1, len(data) // 25)):
+            files.files[name] = (data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], tag)
+            with opened(tmp_path / f"{name[:3]}{at}") as into:
+                before = state(into)
+                try:
+                    fetch(into, _to(files), EVERYTHING, keeps_content=False)
+                except ObjstoreError:
+                    assert state(into) == before
+                else:  # a flipped bit in a cache of roots alone changes nothing
+                    assert name.startswith("writers/") and state(into) in (before, state(there))
+        files.files[name] = (data, tag)
+
+
+def test_nothing_is_pushed_that_is_no_pack_or_by_nobody(files: MemoryFiles) -> None:
+    transport = _to(files)
+    transport.hello(EVERYTHING)
+    with pytest.raises(UsageError):
+        transport.push([b"x"])
+    writer = PlainTransport(files, "1" * 16)
+    writer.hello(EVERYTHING)
+    with pytest.raises((PackRefused, CheckFailed)):
+        writer.push([b"x" * 100])
+    assert files.files == {}
+
+
+def test_content_goes_only_to_who_wants_it(files: MemoryFiles, there: Store, here: Store) -> None:  # noqa: F811
+    there.update_ref("tag/said", there.put({"text": "said", "type": "text"}), None)
+    push(there, _to(files, there), EVERYTHING)
+    assert not any(b"said" in data for name, (data, _) in files.files.items() if name.startswith("segments"))
+    push(there, _to(files, there), Scope(content=True))
+    fetch(here, _to(files), EVERYTHING, keeps_content=False)
+    assert here.ref("tag/said") is None
+    fetch(here, _to(files), Scope(content=True), keeps_content=True)
+    assert state(here) == state(there)
+
+
+def test_contention(files: MemoryFiles, tmp_path: Path) -> None:
+    contend(lambda: files, tmp_path, writers=6, pushes=4)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(STEPS, min_size=3, max_size=3), st.permutations((0, 1, 2, 0, 1, 2)))
+def test_whoever_comes_first_the_stores_end_alike(
+    tmp_path_factory: pytest.TempPathFactory, recipes: list[list[tuple[str, int]]], order: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("stores")
+    files = MemoryFiles()
+    stores = [opened(folder / str(number)) for number in range(3)]
+    try:
+        sid = new_session(stores[0], created_at=TIME)[0]
+        for store in (*stores, *stores[:2]):
+            _sync(files, store)
+        for number, store in enumerate(stores):
+            follow(store, str(number), recipes[number], [sid])
+        for number in (*order, 0, 1, 2):
+            _sync(files, stores[number])
+        for store in stores:
+            _sync(files, store)
+        assert state(stores[0]) == state(stores[1]) == state(stores[2])
+        for store in stores:
+            transport = _to(files, store)
+            assert fetch(store, transport, EVERYTHING, keeps_content=False).differed == 0
+            assert push(store, transport, EVERYTHING).sent == 0
+    finally:
+        for store in stores:
+            store.close()
