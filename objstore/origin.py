@@ -95,7 +95,7 @@ def go_on_as(
     old: str = txn.get(b"store", db=database.meta).decode()  # type: ignore[attr-defined]
     batch = Batch(database.meta_text("hash"))
     batch.moves += copied_refs(view, old, new, why)
-    writing._move_refs(txn, database, batch, who, lambda: time)
+    writing.move_refs(txn, database, batch, who, lambda: time)
     txn.put(b"store", new.encode(), db=database.meta)  # type: ignore[attr-defined]
     return old
 

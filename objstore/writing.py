@@ -32,7 +32,7 @@ def commit(database: Database, batch: Batch, *, who: str, now: Callable[[], str]
         try:
             with write_transaction(database) as txn:
                 added = append(txn, database, objects)
-                _move_refs(txn, database, batch, who, now)
+                move_refs(txn, database, batch, who, now)
                 for db, values in ((database.local, batch.local), (database.derived, batch.derived)):
                     for key, value in values.items():
                         if value is None:
@@ -43,7 +43,7 @@ def commit(database: Database, batch: Batch, *, who: str, now: Callable[[], str]
                 _turn(database)
             return added
         except lmdb.MapFullError:
-            _grow(database)
+            grow(database)
 
 
 def _turn(database: Database) -> None:
@@ -71,7 +71,7 @@ def write_transaction(database: Database) -> Iterator[Any]:
             ) from None
 
 
-def _grow(database: Database) -> None:
+def grow(database: Database) -> None:
     """Double the map; only systems that could not reserve a large one ever come here."""
     size = database.env.info()["map_size"]
     try:
@@ -132,7 +132,8 @@ def _absent(txn: Any, database: Database, objects: Sequence[Prepared]) -> list[P
     return list(unique.values())
 
 
-def _move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callable[[], str]) -> None:
+def move_refs(txn: Any, database: Database, batch: Batch, who: str, now: Callable[[], str]) -> None:
+    """Move the refs of ``batch`` within a write transaction; see ``commit``."""
     if not batch.moves:
         return
     import json

@@ -36,7 +36,21 @@ def open_store(context: Context, *, write: bool = False) -> Store:
     if write:
         with store.snapshot() as view:
             store.who = setting(view, "user.name") or store.who
+        _settle(store, context)
     return store
+
+
+def _settle(store: Store, context: Context) -> None:
+    """Go on under a new id where the folder turns out to be a copy, and say so."""
+    import platform
+
+    from objstore.origin import settle
+
+    if settle(store, platform.node() or "localhost") is not None:
+        say(
+            context,
+            f"{context.store_path()}: is a copy of another store: it goes on under the id {store.store_id}",
+        )
 
 
 def open_database(context: Context) -> Database:

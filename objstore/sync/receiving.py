@@ -233,7 +233,7 @@ def _store(
                 _store_in(txn, store, database, spool, links, refs, result, why)
             break
         except lmdb.MapFullError:
-            writing._grow(database)
+            writing.grow(database)
     if result.renamed is not None:
         store.store_id = result.renamed
 
@@ -268,7 +268,7 @@ def _store_in(
             joined = join_refs(view, refs, own=result.renamed, given_up=own, why=why)
         batch = Batch(store.algorithm)
         batch.moves += joined.moves
-        writing._move_refs(txn, database, batch, store.who, lambda: time)
+        writing.move_refs(txn, database, batch, store.who, lambda: time)
         notify(view, batch, joined.moves)
     finally:
         view.close()

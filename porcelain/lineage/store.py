@@ -18,7 +18,7 @@ from porcelain.lineage.kinds import Fact
 
 CHAIN = "lineage"
 _PREFIX = "lineage/"
-_INDEX = b"fact/"
+INDEX = b"fact/"
 
 
 def chain_ref(store: Store) -> str:
@@ -36,7 +36,7 @@ class KnownFacts(Mapping[str, Fact]):
     def __getitem__(self, fact_id: str) -> Fact:
         found = self._learned.get(fact_id)
         if found is None:
-            entry = self._view.derived(_INDEX + fact_id.encode())
+            entry = self._view.derived(INDEX + fact_id.encode())
             if entry is None:
                 raise KeyError(fact_id)
             found = load(self._view, entry[8:], "fact")
@@ -48,7 +48,7 @@ class KnownFacts(Mapping[str, Fact]):
             self._learned[one.id] = one
 
     def __iter__(self) -> Iterator[str]:
-        indexed = (key[len(_INDEX) :].decode() for key, _ in self._view.derived_items(_INDEX))
+        indexed = (key[len(INDEX) :].decode() for key, _ in self._view.derived_items(INDEX))
         yield from self._learned.keys() | set(indexed)
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ def append_facts(batch: Batch, store: Store, head: RoundHead, facts: Iterable[Fa
     for one in facts:
         made = batch.put("fact", kinds.encode(one))
         ids.append(made)
-        batch.set_derived(_INDEX + one.id.encode(), one.revision.to_bytes(8, "big") + bytes.fromhex(made))
+        batch.set_derived(INDEX + one.id.encode(), one.revision.to_bytes(8, "big") + bytes.fromhex(made))
     return append_round(batch, CHAIN, chain_ref(store), head, ids) if ids else head
 
 
@@ -79,10 +79,10 @@ def all_facts(view: Snapshot) -> Iterator[tuple[str, Fact]]:
 
 def rebuild_index(batch: Batch, view: Snapshot) -> None:
     """Make the derived index of facts anew from the chains."""
-    for key, _ in view.derived_items(_INDEX):
+    for key, _ in view.derived_items(INDEX):
         batch.set_derived(key, None)
     fold = fold_chains(view, [key for _, key in view.refs(_PREFIX)])
     for fact_id in fold.ids():
         claim = fold.get(fact_id)
         assert claim is not None
-        batch.set_derived(_INDEX + fact_id.encode(), claim.revision.to_bytes(8, "big") + claim.winner)
+        batch.set_derived(INDEX + fact_id.encode(), claim.revision.to_bytes(8, "big") + claim.winner)

@@ -13,7 +13,7 @@ from objstore.errors import CheckFailed
 from objstore.fold import Envelope
 from objstore.refs import RefMove
 from objstore.snapshot import Snapshot
-from porcelain.lineage.store import _INDEX
+from porcelain.lineage.store import INDEX
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _GROUP = 1024
@@ -46,7 +46,7 @@ def _absorb(view: Snapshot, batch: Batch, keys: list[bytes]) -> None:
         if found is None or found.kind != "fact":
             continue
         frame = _ENVELOPE.decode(found.data)
-        place = _INDEX + frame.id.encode()
+        place = INDEX + frame.id.encode()
         value = frame.revision.to_bytes(8, "big") + key
         known = batch.derived.get(place) or view.derived(place)
         if known is None or known < value:

@@ -1,5 +1,5 @@
-"""A hub that is nothing but files: a bucket, or a branch. Every writer has a small file of its own there, which alone is
-ever replaced; all else is named by its SHA-256 and never changes. Readers join what they find.
+"""A hub that is nothing but files: a bucket, or a branch. Every writer has a small file of its own there, the only kind
+that is ever replaced; all else is named by its SHA-256 and never changes. Readers join what they find.
 
 =======================  ==============================================================================================
 ``writers/<id>``         JSON: the hash that keys objects, the writer's segments in order, and what stood here joined

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,21 @@ def test_refusals(objstore, tmp_path: Path) -> None:
         "",
         f"objstore: {tmp_path}/file/store: cannot be made: Not a directory\n",
     )
+
+
+def test_a_copied_store_goes_on_under_an_id_of_its_own(objstore, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    Store.init(one).close()
+    document = '{"type":"text","text":"x"}'
+
+    def write(store: Path) -> tuple[int, str]:
+        done = objstore("hash-object", "-w", "--stdin", stdin=document, store=str(store))
+        return done.code, done.err
+
+    assert write(one) == (0, "")
+    shutil.copytree(one, two)
+    code, said = write(two)
+    assert code == 0 and "is a copy of another store" in said
+    assert write(two) == (0, "")
+    with Store.open(one) as first, Store.open(two) as second:
+        assert first.store_id != second.store_id

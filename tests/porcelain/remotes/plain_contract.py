@@ -1,4 +1,4 @@
-"""The contract of transports, for hubs that are plain files: a store is pushed there first, and fetched back at the end,
+"""The contract of transports, for hubs that are plain files: a store is pushed there first and fetched back at the end,
 so that what the contract says of the other store can be said of it."""
 
 from __future__ import annotations
@@ -30,6 +30,25 @@ class PlainWay:
         push(store, PlainTransport(self._files(), store.store_id), EVERYTHING)
         yield PlainTransport(self._files(), "c11e000000000000")
         fetch(store, PlainTransport(self._files(), None), EVERYTHING, keeps_content=False)
+
+
+def exchange_there_and_back(files: Callable[[], Files], here: Store, there: Store) -> None:
+    """Everything goes there and comes from there; afterwards there is nothing to do, and what is new goes alone."""
+    result = push(there, PlainTransport(files(), there.store_id), EVERYTHING)
+    assert result.added == result.objects > 0
+    fetched = fetch(here, PlainTransport(files(), None), EVERYTHING, keeps_content=False)
+    assert state(here) == state(there) and fetched.added == result.added
+    sound(here)
+    for store in (here, there):
+        transport = PlainTransport(files(), store.store_id)
+        assert push(store, transport, EVERYTHING).sent == 0
+        again = fetch(store, transport, EVERYTHING, keeps_content=False, seen=fetched.root)
+        assert again.differed == 0 and transport.traffic.requests <= 4
+    add_round(here, f"flow/{here.store_id}/test/x", "more")
+    result = push(here, PlainTransport(files(), here.store_id), EVERYTHING)
+    assert (result.sent, result.objects) == (1, 3)
+    assert fetch(there, PlainTransport(files(), None), EVERYTHING, keeps_content=False).objects == 3
+    assert state(here) == state(there)
 
 
 def contend(files: Callable[[], Files], folder: Path, *, writers: int, pushes: int) -> None:

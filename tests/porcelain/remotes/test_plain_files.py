@@ -13,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from objstore.closure import select
 from objstore.errors import CheckFailed, Conflict, NotFound, ObjstoreError, UsageError
 from objstore.pack.format import PackRefused
 from objstore.pack.reader import Source
+from objstore.pack.writer import pack_stream
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.manifest import Scope
@@ -37,8 +39,6 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
     here,
     test_a_dry_run_changes_nothing,
-    test_a_fetch_brings_everything_and_the_next_one_nothing,
-    test_a_push_brings_everything_and_the_next_one_nothing,
     test_a_push_in_several_packs,
     test_a_scope_is_kept_to,
     test_an_empty_store_has_nothing,
@@ -47,7 +47,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     test_what_is_refused_there_is_told_here_and_nothing_moved,
     there,
 )
-from tests.porcelain.remotes.plain_contract import PlainWay, contend
+from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
 
 
 class MemoryFiles:
@@ -111,6 +111,10 @@ def _to(files: MemoryFiles, store: Store | None = None) -> PlainTransport:
 def _sync(files: MemoryFiles, store: Store) -> None:
     fetch(store, _to(files), EVERYTHING, keeps_content=False)
     push(store, _to(files, store), EVERYTHING)
+
+
+def test_there_and_back(files: MemoryFiles, here: Store, there: Store) -> None:  # noqa: F811
+    exchange_there_and_back(lambda: files, here, there)
 
 
 def test_nothing_to_do_reads_no_more_than_the_writers(files: MemoryFiles, there: Store, here: Store) -> None:  # noqa: F811
@@ -183,13 +187,14 @@ def test_a_copied_store_overwrites_nothing(files: MemoryFiles, there: Store, tmp
         stale = _to(files, there)
         stale.hello(EVERYTHING)
         push(twin, _to(files, twin), EVERYTHING)
+        with there.snapshot() as view:  # as if it had asked before its twin pushed
+            stale.push(pack_stream(view, select(view, list(view.refs())), "sha256"))
         with pytest.raises(Conflict, match="copied"):
-            push(there, stale, EVERYTHING)
-            _sync(files, there)
-            push(twin, _to(files, twin), EVERYTHING)
+            push(there, _to(files, there), EVERYTHING)
         for store in (there, twin, there, twin):
             _sync(files, store)
-        assert {there.refs(f"flow/{there.store_id}")[name] for name in there.refs(f"flow/{there.store_id}")}
+        texts = {name.rpartition("/")[0] for name in there.refs("flow/")}
+        assert len(there.refs("flow/")) == 3 and texts
         assert state(there) == state(twin)
         sound(there)
 
