@@ -319,6 +319,7 @@ GROUPS = {
     "session": "questions that branch, with cited answers, under one hash",
     "lineage": "which conversation is a copy, fork or continuation of which",
     "remote": "other stores that this one exchanges with",
+    "serve": "the store over HTTP",
 }
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
-from objstore.errors import CheckFailed
+from objstore.errors import CheckFailed, ObjstoreError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable, table, terminal_width
-from porcelain.doctor_sources import AgentCheck, Problem, check_agent, landed_records
+from porcelain.doctor_sources import AgentCheck, Landed, Problem, check_agent, landed_records
+from porcelain.importing.cursors import load_cursors
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import Plan, make_plan
 from porcelain.importing.tasks import PROVIDERS, TITLES
@@ -73,40 +74,65 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _examine(store: Store, arguments: Arguments, context: Context) -> Examination:
-    home_text = context.env.get("HOME") or context.env.get("USERPROFILE")
-    home = Path(home_text) if home_text else None
+    """Look at everything; what cannot be read is a problem, and no reason not to look at the rest."""
     found = Examination(store=store.database.path, compared=not arguments.fast)  # type: ignore[union-attr]
-    with store.snapshot() as view:
+    landed: Landed | None = None
+    with _noting(found), store.snapshot() as view:
         found.indexes["activity"] = stale(view)
-    with Progress(context, "reading conversations") as progress:
-        activity = list(measured(store, progress.advance))
-    with store.snapshot() as view, Progress(context, "counting files") as progress:
-        plan = Plan()
-        if home is not None:
-            keep = keeps_content(view)
-            plan = make_plan(view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=home)
-        for provider in PROVIDERS:
-            check = check_agent(
-                store,
-                view,
-                provider,
-                plan,
-                landed_records(activity, provider),
-                env=context.env,
-                home=home,
-                now=store.now(),
-                within=arguments.days,
-                count=not arguments.fast,
-                advance=progress.advance,
-            )
-            if check.roots or plan.cursors.get(provider):
-                found.agents.append(check)
-                found.problems += check.problems
-        _indexes(found, store, view)
+    with _noting(found), Progress(context, "reading conversations") as progress:
+        landed = landed_records(measured(store, progress.advance))
+    with _noting(found), store.snapshot() as view, Progress(context, "counting files") as progress:
+        _agents(found, store, view, landed, arguments, context, progress)
+    with _noting(found), store.snapshot() as view:
         found.objects = view.count()
+        _indexes(found, store, view)
     _verify(found, store, arguments, context)
     _sum_up(found)
     return found
+
+
+@contextmanager
+def _noting(found: Examination) -> Iterator[None]:
+    """Make a problem of what is wrong with the store."""
+    try:
+        yield
+    except ObjstoreError as error:
+        found.compared = False
+        found.problems.append(Problem(rule="store", what=error.message, hint=error.hint or ""))
+
+
+def _agents(
+    found: Examination,
+    store: Store,
+    view: Snapshot,
+    landed: Landed | None,
+    arguments: Arguments,
+    context: Context,
+    progress: Progress,
+) -> None:
+    home_text = context.env.get("HOME") or context.env.get("USERPROFILE")
+    home = Path(home_text) if home_text else None
+    plan = Plan(cursors={name: load_cursors(view, name) for name in PROVIDERS})
+    if home is not None:
+        keep = keeps_content(view)
+        plan = make_plan(view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=home)
+    for provider in PROVIDERS:
+        check = check_agent(
+            store,
+            view,
+            provider,
+            plan,
+            landed,
+            env=context.env,
+            home=home,
+            now=store.now(),
+            within=arguments.days,
+            count=not arguments.fast,
+            advance=progress.advance,
+        )
+        if check.roots or plan.cursors.get(provider):
+            found.agents.append(check)
+            found.problems += check.problems
 
 
 def _indexes(found: Examination, store: Store, view: Snapshot) -> None:

@@ -21,6 +21,8 @@ from porcelain.providers.cursor import Cursor, is_same_file
 
 #: Paths of one kind that are named; more are only counted.
 NAMED = 5
+#: How many records stand in the store's pages, by agent, conversation's chain and name of file.
+Landed = Mapping[tuple[str, str, str], int]
 
 
 class Problem(Struct, frozen=True, kw_only=True):
@@ -61,7 +63,7 @@ def check_agent(
     view: Snapshot,
     provider: str,
     plan: Plan,
-    landed: Mapping[tuple[str, str], int],
+    landed: Landed | None,
     *,
     env: Mapping[str, str],
     home: Path | None,
@@ -70,8 +72,8 @@ def check_agent(
     count: bool = True,
     advance: Callable[[int], object] = lambda _size: None,
 ) -> AgentCheck:
-    """Compare one agent's files with the store. ``landed`` has how many records stand in the store's pages, by
-    conversation's chain and name of file; ``within`` is how many days ahead deletions are looked for."""
+    """Compare one agent's files with the store. ``landed`` is None where it cannot be told; ``within`` is how many days
+    ahead deletions are looked for."""
     cursors = plan.cursors.get(provider, {})
     places = [place for place in plan.places if place.provider == provider and place.exists]
     check = AgentCheck(provider=provider, roots=[place.root for place in places])
@@ -88,7 +90,8 @@ def check_agent(
             if not is_same_file(cursor, os.stat(cursor.path)):
                 changed.add(cursor.path)
     _compare_files(check, files, cursors, changed, left_out)
-    _compare_pages(check, store, view, cursors, landed)
+    if landed is not None:
+        _compare_pages(check, store, view, cursors, landed)
     _look_at_cursors(check, cursors)
     known = {native_id(cursor.conversation) for cursor in cursors.values() if cursor.conversation}
     known |= {task.conversation.native_id for place in places for task in place.tasks}
@@ -163,17 +166,18 @@ def _compare_pages(
     store: Store,
     view: Snapshot,
     cursors: Mapping[str, Cursor],
-    landed: Mapping[tuple[str, str], int],
+    landed: Landed,
 ) -> None:
     """Every record that a cursor counts stands in a page: of the chain that views show, or of this store's own. What
     several documents of a conversation say is landed once, so that those are compared with the whole conversation."""
     missing = []
     whole: Counter[str] = Counter()
-    for (conversation, _), records in landed.items():
-        whole[conversation] += records
+    for (provider, conversation, _), records in landed.items():
+        if provider == check.provider:
+            whole[conversation] += records
     for cursor in cursors.values():
         stated, name = cursor.facts.records, cursor.conversation
-        if (whole[name] if cursor.stamp else landed.get((name, cursor.src), 0)) >= stated:
+        if (whole[name] if cursor.stamp else landed.get((check.provider, name, cursor.src), 0)) >= stated:
             continue
         head = view.ref(landed_ref(store.store_id, check.provider, name))
         own = activity_at(view, check.provider, head).files if head is not None else []
@@ -187,7 +191,8 @@ def _compare_pages(
 def _look_at_cursors(check: AgentCheck, cursors: Mapping[str, Cursor]) -> None:
     rewritten = []
     for cursor in cursors.values():
-        check.gone += cursor.state == "gone"
+        left_out = cursor.state == "left-out"
+        check.gone += cursor.state == "gone" or not (left_out or cursor.stamp or os.path.lexists(cursor.path))
         check.damaged += cursor.facts.damage_count
         check.pending += cursor.state != "gone" and cursor.facts.pending_bytes > 0
         if cursor.state == "conflict":
@@ -219,11 +224,10 @@ def _problem(rule: str, paths: list[str], what: str, hint: str) -> Iterable[Prob
         yield Problem(rule=rule, what=f"{len(paths) - NAMED} more files {what}", hint=hint)
 
 
-def landed_records(conversations: Iterable[Measured], provider: str) -> dict[tuple[str, str], int]:
-    """How many records stand in pages, by conversation's chain (not quoted) and name of file."""
+def landed_records(conversations: Iterable[Measured]) -> Landed:
+    """How many records stand in pages."""
     return {
-        (unquote(one.name), file.src): file.records
+        (one.provider, unquote(one.name), file.src): file.records
         for one in conversations
-        if one.provider == provider
         for file in one.activity.files
     }

@@ -4,7 +4,7 @@ missing, what only a program proposes."""
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -61,8 +61,12 @@ def make_evidence(
 ) -> Evidence:
     """The evidence of a view, or of what concerns one session of it."""
     tables = projection.tables
-    names = Names(projection, priority)
+    names = Names(projection.tables, priority)
     sessions = {row["id"]: row["session_id"] for row in tables["session_observations"]}
+    called = {
+        row["id"]: f"{names.observation(row['id'])} ({(row['provider_session_id'] or '-')[:13]})"
+        for row in tables["session_observations"]
+    }
     evidence = {row["id"]: row for row in tables["evidence"]}
     about_pair = _about_pairs(tables["evidence"])
     decided = {row["edge_id"]: row for row in tables["thread_edges"] if row["edge_id"] is not None}
@@ -70,7 +74,7 @@ def make_evidence(
     for row in tables["edges"]:
         if session is not None and session not in (row["source_session_id"], row["target_session_id"]):
             continue
-        claims.append(_claimed(row, decided.get(row["id"]), names, about_pair, sessions))
+        claims.append(_claimed(row, decided.get(row["id"]), called, about_pair))
     claims.sort(key=lambda one: (one.confidence == "low", one.target_label, one.source_label, one.edge))
     findings = [
         found
@@ -102,9 +106,8 @@ def _about_pairs(rows: Iterable[Row]) -> dict[frozenset[str], list[str]]:
 def _claimed(
     row: Row,
     relation: Row | None,
-    names: Names,
+    called: Mapping[str, str],
     about_pair: dict[frozenset[str], list[str]],
-    sessions: dict[str, str | None],
 ) -> Claimed:
     source, target = row["source_observation_id"] or "", row["target_observation_id"] or ""
     metadata = row["metadata_json"]
@@ -112,8 +115,8 @@ def _claimed(
         edge=row["id"],
         source=source,
         target=target,
-        source_label=names.observation(source) if source in sessions else "-",
-        target_label=names.observation(target) if target in sessions else "-",
+        source_label=called.get(source, "-"),
+        target_label=called.get(target, "-"),
         edge_type=row["edge_type"],
         time=row["timestamp"],
         provenance=row["provenance"],

@@ -98,7 +98,7 @@ def make_graph(
 ) -> Graph:
     """The graph of a view. ``around`` is the id of a session that it is limited to, with what lies within ``hops``
     links of it, or all of its thread. ``everything`` shows threads of one node too."""
-    names = Names(projection, priority)
+    names = Names(projection.tables, priority)
     making = _Making(projection, kind, names)
     threads, single = [], 0
     for row in projection.tables["logical_threads"]:

@@ -51,7 +51,7 @@ class Inventory(Struct, frozen=True, kw_only=True):
 def make_inventory(projection: Projection, priority: Sequence[str] = LABEL_PRIORITY) -> Inventory:
     """The inventory of a view."""
     tables = projection.tables
-    names = Names(projection, priority)
+    names = Names(projection.tables, priority)
     sources = {row["id"]: row for row in tables["sources"]}
     sessions = {row["id"]: row for row in tables["sessions"]}
     states: dict[str, set[str]] = defaultdict(set)

@@ -85,7 +85,7 @@ class _Making:
     def __init__(self, projection: Projection) -> None:
         self._view = projection
         self._tables = projection.tables
-        self._names = Names(projection)
+        self._names = Names(projection.tables)
         self._sessions = {row["id"]: row for row in self._tables["sessions"]}
         self._nodes = [
             row for row in self._tables["session_observations"] if row["session_id"] in self._sessions

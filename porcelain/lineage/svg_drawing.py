@@ -52,7 +52,6 @@ def text(
     tone: str = "",
     title: str = "",
     path: bool = False,
-    anchor: str = "",
 ) -> str:
     """One line of text whose base line is at ``y``, in no more than ``width`` pixels. ``tone`` is a class of the page,
     ``title`` what is shown over it; a text that had to be cut shows all of itself there."""
@@ -63,7 +62,6 @@ def text(
     return (
         f'<text x="{number(x)}" y="{number(y)}"'
         + (f' class="{classes}"' if classes else "")
-        + (f' text-anchor="{anchor}"' if anchor else "")
         + ">"
         + (f"<title>{clean(over)}</title>" if over else "")
         + f"{clean(shown)}</text>"

@@ -74,7 +74,7 @@ def make_timeline(
     wanted: Callable[[str], bool] = lambda project: True,
 ) -> Timeline:
     """The timeline of a view; ``wanted`` says of which projects."""
-    names = Names(projection, priority)
+    names = Names(projection.tables, priority)
     times = {one.session: one for one in session_times(conversations, projection, names.project)}
     lines, untimed = [], 0
     for row in projection.tables["sessions"]:

@@ -41,7 +41,9 @@ class Tokens(NamedTuple):
 
     def plus(self, other: Tokens) -> Tokens:
         """The sum of both."""
-        return Tokens(*(mine + more for mine, more in zip(self, other, strict=True)))
+        return Tokens(
+            self[0] + other[0], self[1] + other[1], self[2] + other[2], self[3] + other[3], self[4] + other[4]
+        )
 
 
 def tokens_of(provider: str, stated: Usage, version: str = "") -> Tokens:

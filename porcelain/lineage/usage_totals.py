@@ -54,9 +54,9 @@ class Group(Struct):
     stated: Tokens = Tokens()
     inferred: int = 0
 
-    def add(self, counted: Tokens, seen: int, stated: Tokens, inferred: int) -> None:
-        """Add one call."""
-        self.calls += 1
+    def add(self, calls: int, counted: Tokens, seen: int, stated: Tokens, inferred: int) -> None:
+        """Add so many calls."""
+        self.calls += calls
         self.counted = self.counted.plus(counted)
         self.seen += seen
         self.stated = self.stated.plus(stated)
@@ -159,44 +159,50 @@ def _rows(one: Measured, number: int, files: int, names: _Names) -> Iterator[_Ro
 def _known(rows: Iterable[_Row]) -> Iterator[_Row]:
     """Each call once: whose it was first, the largest figures, how often it is stated and what is stated."""
     for _, found in groupby(rows, key=itemgetter(0)):
-        copies = list(found)
-        first = copies[0]
-        stated = Tokens()
+        first, *copies = found
+        if not copies:
+            yield (*first[1:], 1, *first[7:])
+            continue
+        stated = largest = Tokens(*first[7:])
         for row in copies:
-            stated = stated.plus(Tokens(*row[7:]))
-        largest = max((Tokens(*row[7:]) for row in copies), key=lambda tokens: (tokens.total, tokens))
-        yield (*first[1:7], *largest, len(copies), *stated)
+            tokens = Tokens(*row[7:])
+            stated = stated.plus(tokens)
+            largest = max(largest, tokens, key=lambda one: (one.total, one))
+        yield (*first[1:7], *largest, 1 + len(copies), *stated)
 
 
 def _sum_up(
     result: Totals, rows: Iterable[_Row], names: _Names, wanted: Wanted, project_of: Callable[[str], str]
 ) -> None:
     texts = names.all()
-    groups: dict[tuple[str, str], Group] = {}
+    column = {"session": 1, "day": 3, "model": 4, "project": 5}[result.by]
+    groups: dict[Any, Group] = {}
     for _, found in groupby(rows, key=itemgetter(0)):
         first, *copies = found
-        number, _, day, model, folder = first[1:6]
-        if not wanted.has(day):
+        if not wanted.has(first[3]):
             continue
+        group = groups.get(first[column])
+        if group is None:
+            group = groups[first[column]] = Group(name="")
         seen, stated = first[11], Tokens(*first[12:])
         for row in copies:
             seen += row[11]
             stated = stated.plus(Tokens(*row[12:]))
+        group.add(1, Tokens(*first[6:11]), seen, stated, len(copies))
+    named: dict[tuple[str, str], Group] = {}
+    for value, group in groups.items():
         provider = ""
         if result.by == "session":
-            provider, name = names.sessions[number]
+            provider, name = names.sessions[value]
         elif result.by == "day":
-            name = day or UNKNOWN
-        elif result.by == "model":
-            name = texts[model]
+            name = value or UNKNOWN
         else:
-            name = project_of(texts[folder]) if folder else UNKNOWN
-        group = groups.get((provider, name))
-        if group is None:
-            group = groups[provider, name] = Group(name=name, provider=provider)
-        for one in (group, result.total):
-            one.add(Tokens(*first[6:11]), seen, stated, len(copies))
-    by_name = sorted(groups.values(), key=lambda one: (one.name, one.provider))
+            name = texts[value]
+            name = project_of(name) if result.by == "project" and value else name
+        held = named.setdefault((provider, name), Group(name=name, provider=provider))
+        for one in (held, result.total):
+            one.add(group.calls, group.counted, group.seen, group.stated, group.inferred)
+    by_name = sorted(named.values(), key=lambda one: (one.name, one.provider))
     result.groups = by_name if result.by == "day" else sorted(by_name, key=lambda one: -one.counted.total)
 
 

@@ -7,12 +7,18 @@ about repositories, else the working directory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from objstore.digest import hash_bytes
+from objstore.fold import fold_chains
+from objstore.snapshot import Snapshot
+from porcelain.lineage.facts import Stored
 from porcelain.lineage.listing import LABEL_PRIORITY
 from porcelain.lineage.nodes import NAMED_URI
-from porcelain.lineage.projection import Projection, Row
+from porcelain.lineage.projection import Row
+from porcelain.lineage.schema import BY_KIND
+from porcelain.lineage.store import CHAIN
 
 #: Words for ``--labels``, best first by default: types of labels, and what a file says without one.
 LABELS = (*LABEL_PRIORITY, "native_id")
@@ -21,10 +27,10 @@ _LAST = "9999-12-31T23:59:59.999Z"
 
 
 class Names:
-    """The names in a view. ``priority`` are words of ``LABELS``; what has none of those is called by its native id."""
+    """The names in the tables of a view. ``priority`` are words of ``LABELS``; what has none of those is called by its
+    native id."""
 
-    def __init__(self, projection: Projection, priority: Sequence[str] = LABEL_PRIORITY) -> None:
-        tables = projection.tables
+    def __init__(self, tables: Mapping[str, Sequence[Row]], priority: Sequence[str] = LABEL_PRIORITY) -> None:
         self._priority = priority
         self._labels = _labels(tables["labels"])
         self._sessions = {row["id"]: row for row in tables["sessions"]}
@@ -34,7 +40,7 @@ class Names:
         for row in tables["session_observations"]:
             if row["session_id"] is not None:
                 self._files[row["session_id"]].append(row)
-        self._repositories = _Repositories(projection)
+        self._repositories = _Repositories(tables)
 
     def session(self, session: str) -> str:
         """What a conversation is called."""
@@ -103,6 +109,37 @@ class Names:
         return None
 
 
+#: The columns that names are made of, by kind of fact.
+_COLUMNS = {
+    "label": ("target_id", "label_type", "value", "valid_from", "valid_to"),
+    "observation": ("session_id", "source_id", "path"),
+    "repo_identity": ("stable_name", "display_name"),
+    "repo_observation": ("repo_identity_id", "path", "valid_from", "valid_to"),
+    "session": ("provider", "provider_session_id", "start_timestamp"),
+    "source": ("label", "uri"),
+}
+
+
+def fold_of(view: Snapshot) -> str:
+    """The digest that names the fold of a store as ``projection.project`` has it, without reading a fact."""
+    fold = fold_chains(view, [key for _, key in view.refs(f"{CHAIN}/")])
+    objects = sorted(key.hex() for fact, key in fold.live() if not fact.startswith("import_run_"))
+    return hash_bytes("\n".join(objects).encode()).hex()
+
+
+def names_of(facts: Iterable[Stored], priority: Sequence[str] = LABEL_PRIORITY) -> Names:
+    """The names in a fold without the rest of the view: for a view of many thousand conversations that needs no
+    more."""
+    tables: dict[str, list[Row]] = {BY_KIND[kind].name: [] for kind in _COLUMNS}
+    for _, item in facts:
+        columns = _COLUMNS.get(item.kind)
+        if columns is not None:
+            row = {column: item.columns.get(column) for column in columns}
+            row |= {"id": item.id, "confidence": item.confidence}
+            tables[BY_KIND[item.kind].name].append(row)
+    return Names(tables, priority)
+
+
 def _labels(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[tuple[bool, bool, str, str], str]]:
     """The label that holds, with its weight, by target and type: one that is still valid before others, a person's
     before a program's, then the latest (of folders the first); an empty one takes the name away."""
@@ -124,8 +161,7 @@ def _labels(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[tuple[bool, bool
 class _Repositories:
     """Which project a folder belongs to, by the statements about paths of repositories."""
 
-    def __init__(self, projection: Projection) -> None:
-        tables = projection.tables
+    def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
         names = {row["id"]: row["display_name"] or row["stable_name"] for row in tables["repo_identities"]}
         self.names = set(names.values())
         self._at: dict[str, list[Row]] = defaultdict(list)

@@ -56,7 +56,7 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_indexed(context) as store, Progress(context, "reading conversations") as progress:
         with store.snapshot() as view:
             projection = lineage_view(view)
-        names = Names(projection, priority)
+        names = Names(projection.tables, priority)
         sessions = session_times(measured(store, progress.advance), projection, names.project)
     projects = project_times(sessions, names.repositories)
     if form == "json":

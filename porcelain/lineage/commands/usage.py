@@ -9,16 +9,16 @@ from typing import Any
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, say, table, terminal_width
-from porcelain.lineage.projection import project
+from porcelain.lineage.identity import session_id
 from porcelain.lineage.store import all_facts
 from porcelain.lineage.usage_index import measured
 from porcelain.lineage.usage_rules import Tokens
 from porcelain.lineage.usage_totals import BY, Group, Totals, Wanted, totals
-from porcelain.lineage.view_names import Names
+from porcelain.lineage.view_names import fold_of, names_of
 from porcelain.lineage.view_options import open_indexed
 
 SUMMARY = "tokens of all model calls, each counted once"
-USAGE = "lineage usage [--by day|model|project|session] [--provider P] [--since DAY] [--until DAY] [--json]"
+USAGE = "lineage usage [--by day|model|project|session] [--provider P] [--since DAY] [--until DAY] [--limit N] [--json]"
 OPTIONS = (
     Option(
         "--by", "by", help="what a row stands for (default: day)", kind="choice", choices=BY, default="day"
@@ -47,22 +47,16 @@ def run(arguments: Arguments, context: Context) -> int:
     wanted = Wanted(provider=arguments.provider, since=arguments.since, until=arguments.until)
     with open_indexed(context) as store:
         with store.snapshot() as view:
-            projection = project(all_facts(view))
-        names = Names(projection)
+            fold = fold_of(view)
+            names = names_of(all_facts(view) if arguments.by in ("project", "session") else ())
         with Progress(context, "reading conversations") as progress:
             conversations = measured(store, progress.advance)
             found = totals(conversations, arguments.by, wanted, names.project_of_folder)
-    sessions = {
-        (row["provider"], row["provider_session_id"]): row["id"] for row in projection.tables["sessions"]
-    }
     shown = found.groups if arguments.limit is None else found.groups[: arguments.limit]
-    labels = [
-        names.session(sessions[one.provider, one.name]) if (one.provider, one.name) in sessions else ""
-        for one in shown
-    ]
+    labels = [names.session(session_id(one.provider, one.name)) if one.provider else "" for one in shown]
     with Writer(context.stdout) as out:
         if arguments.json:
-            out.json(_document(found, shown, labels, projection.fold))
+            out.json(_document(found, shown, labels, fold))
             return 0
         rows = [_cells(one, label) for one, label in zip(shown, labels, strict=True)]
         width = terminal_width(context.stdout, context.env)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_union_covers_the_same(times: list[int]) -> None:
     pairs = [(min(a, b), max(a, b)) for a, b in zip(times[::2], times[1::2], strict=False)]
     found = united(pairs)
     assert points(found) == points(pairs)
-    assert all(earlier[1] < later[0] for earlier, later in zip(found, found[1:], strict=False))
+    assert all(earlier[1] < later[0] for earlier, later in pairwise(found))
     assert length(found) == len(points(found))
 
 
@@ -47,7 +48,7 @@ def test_blocks_part_at_long_pauses_only(times: list[int]) -> None:
     found = blocks_of(times)
     assert all(any(start <= time <= end for start, end in found) for time in times)
     assert {edge for block in found for edge in block} <= set(times)
-    assert all(later[0] - earlier[1] > PAUSE for earlier, later in zip(found, found[1:], strict=False))
+    assert all(later[0] - earlier[1] > PAUSE for earlier, later in pairwise(found))
 
 
 def test_a_moment_that_nobody_else_has_stays() -> None:

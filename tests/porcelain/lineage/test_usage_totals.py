@@ -39,7 +39,7 @@ def counted(document: Any) -> tuple[int, ...]:
     return (total["calls"], *(total["counted"][name] for name in names))
 
 
-# -- forks that copy history ---------------------------------------------------------------------------------------------
+# -- forks that copy history -----------------------------------------------------------------------------------------
 
 
 def test_36_pi_forks_of_439_calls_count_them_once(home: Path, store: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_call_belongs_to_the_conversation_that_is_no_fork(home: Path, store: P
     assert rows == {"/home/ines/garden": 3, "/home/ines/shed": 1}
 
 
-# -- Codex ---------------------------------------------------------------------------------------------------------------
+# -- Codex -----------------------------------------------------------------------------------------------------------
 
 
 def test_codex_states_the_same_totals_again(home: Path, store: Path) -> None:
@@ -148,7 +148,10 @@ def test_codex_repeats_a_snapshot_between_calls(home: Path, store: Path) -> None
     [
         ((100, 0, 50, 20), 150),  # ccusage PR 1499: not 170
         ((20_015, 18_000, 1_800, 1_100), 21_815),  # the same: as many as Codex itself states
-        ((123_302, 118_000, 1_944, 900), 125_246),  # entireio/cli PR 1021: cached tokens are part of the input
+        (
+            (123_302, 118_000, 1_944, 900),
+            125_246,
+        ),  # entireio/cli PR 1021: cached tokens are part of the input
     ],
 )
 def test_codex_cached_is_part_of_input_and_reasoning_of_output(
@@ -169,7 +172,9 @@ def test_a_codex_fork_repeats_its_parents_calls_under_new_times(home: Path, stor
     first, more, total = (80, 0, 20, 0), (40, 0, 10, 0), (120, 0, 30, 0)
     history = [*homes.codex_turn(1), homes.codex_answer(2), homes.codex_count(3, first, first)]
     homes.write(homes.codex_path(home, A), [*homes.codex_start(A), *history])
-    repeated = [{**line, "timestamp": "2026-05-02T08:00:00.000Z"} for line in [*homes.codex_start(A), *history]]
+    repeated = [
+        {**line, "timestamp": "2026-05-02T08:00:00.000Z"} for line in [*homes.codex_start(A), *history]
+    ]
     own = [*homes.codex_turn(100, "turn-9"), homes.codex_answer(101), homes.codex_count(102, total, more)]
     homes.write(homes.codex_path(home, B), [*homes.codex_start(B, forked_from=A), *repeated, *own])
     document = usage(store, home, "--by", "session")
@@ -177,7 +182,7 @@ def test_a_codex_fork_repeats_its_parents_calls_under_new_times(home: Path, stor
     assert {row["name"]: row["counted"]["total"] for row in document["rows"]} == {A: 100, B: 50}
 
 
-# -- Claude Code ---------------------------------------------------------------------------------------------------------
+# -- Claude Code -----------------------------------------------------------------------------------------------------
 
 
 def test_the_last_line_of_an_answer_counts(home: Path, store: Path) -> None:
@@ -223,7 +228,7 @@ def test_a_subagents_calls_are_counted_beside_its_parents(store: Path) -> None:
     assert document["total"]["counted"]["total"] == sum(ids.values())
 
 
-# -- the others ----------------------------------------------------------------------------------------------------------
+# -- the others ------------------------------------------------------------------------------------------------------
 
 
 def test_opencode_reasoning_is_in_the_output_of_old_versions_only(home: Path, store: Path) -> None:
@@ -232,7 +237,10 @@ def test_opencode_reasoning_is_in_the_output_of_old_versions_only(home: Path, st
     apart = {**tokens, "output": 35}
     homes.opencode_session(home, "ses_new", "1.18.33", [("msg_new", 1_780_000_100_000, apart)])
     document = usage(store, home, "--by", "session")
-    assert {row["name"]: row["counted"]["total"] for row in document["rows"]} == {"ses_old": 150, "ses_new": 150}
+    assert {row["name"]: row["counted"]["total"] for row in document["rows"]} == {
+        "ses_old": 150,
+        "ses_new": 150,
+    }
     assert document["total"]["counted"]["reasoning"] == 14
 
 
@@ -256,7 +264,7 @@ def test_a_factory_fork_that_may_have_its_origins_totals_is_named(home: Path, st
     assert document["remarks"] == ["factory f2: a fork whose totals may have those of f1 in them"]
 
 
-# -- the samples, counted independently ----------------------------------------------------------------------------------
+# -- the samples, counted independently ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("provider", ["pi", "oh-my-pi"])
@@ -298,7 +306,7 @@ def test_samples_of_codex_add_up_to_what_codex_states(store: Path, home: Path, s
     assert document["total"]["counted"]["cacheRead"] == last["cached_input_tokens"]
 
 
-# -- views and the index -------------------------------------------------------------------------------------------------
+# -- views and the index ---------------------------------------------------------------------------------------------
 
 
 def three(home: Path) -> None:
@@ -316,6 +324,8 @@ def test_by_day_and_between_days(home: Path, store: Path) -> None:
     later = usage(store, home, "--since", "2026-03-02", "--until", "2026-03-02")
     assert later["total"]["calls"] == 2
     assert [row["name"] for row in usage(store, home, "--by", "model")["rows"]] == ["fern-1"]
+    inventory = json.loads(succeed(store, "lineage", "inventory", "--json", home=home).out)
+    assert {usage(store, home, "--by", by)["fold"] for by in ("day", "session")} == {inventory["fold"]}
 
 
 def test_a_day_must_be_one(home: Path, store: Path) -> None:
@@ -353,6 +363,20 @@ def test_the_index_is_kept_and_follows_the_conversations(home: Path, store: Path
     with opened(store) as (_, view):
         changed = {key for key, value in view.derived_items(PREFIX) if entries[key] != value}
     assert changed == {PREFIX + b"pi/two"}
+
+
+def test_nothing_is_lost_when_the_agent_deletes_its_files(home: Path, store: Path) -> None:
+    """claude-code#85466, recall#14: all files deleted, imported again, every index made anew."""
+    three(home)
+    before = usage(store, home)
+    for path in home.rglob("*.jsonl"):
+        path.unlink()
+    succeed(store, "import", home=home)
+    succeed(store, "doctor", "--rebuild", home=home)
+    after = usage(store, home)
+    assert after["rows"] == before["rows"] and after["total"] == before["total"]
+    inventory = json.loads(succeed(store, "lineage", "inventory", "--gone", "--json", home=home).out)
+    assert len(inventory["files"]) == 3
 
 
 def test_a_damaged_or_missing_index_changes_no_figure(home: Path, store: Path) -> None:

@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from porcelain.lineage.graph_lanes import lanes_of
+from porcelain.lineage.graph_model import RELATIONS, Link, Node, place
 from porcelain.lineage.svg_drawing import SMALL, WIDE, fitting, fitting_path
 from porcelain.lineage.timeline_model import DAY, Axis, Line
 from tests.porcelain.importing.driving import objstore, succeed
@@ -68,7 +72,7 @@ def shown(store: Path, *words: str) -> str:
     return succeed(store, "lineage", *words).out
 
 
-# -- all views -----------------------------------------------------------------------------------------------------------
+# -- all views -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("words", VIEWS, ids=" ".join)
@@ -93,7 +97,12 @@ def test_views_do_not_depend_on_who_imported_in_which_order(garden: Path, tmp_pa
         for path in aside.rglob("*.jsonl"):
             path.rename(home / path.relative_to(aside))
     succeed(other, "import", home=home)
-    for words in (("graph", "--all", "--html"), ("timeline", "--sessions", "--html"), ("evidence",), ("active",)):
+    for words in (
+        ("graph", "--all", "--html"),
+        ("timeline", "--sessions", "--html"),
+        ("evidence",),
+        ("active",),
+    ):
         assert shown(other, *words) == shown(garden, *words)
 
 
@@ -111,7 +120,9 @@ class Page(HTMLParser):
         values = dict(attrs)
         if tag in ("script", "link", "img", "iframe", "object", "embed", "base", "form"):
             self.loads.append(tag)
-        self.loads += [name for name in values if name in ("src", "srcset", "data", "action") or name[:2] == "on"]
+        self.loads += [
+            name for name in values if name in ("src", "srcset", "data", "action") or name[:2] == "on"
+        ]
         if "href" in values:
             self.links.add(values["href"] or "")
         if "id" in values:
@@ -167,8 +178,8 @@ def test_no_two_texts_of_a_picture_overlap(garden: Path, words: tuple[str, ...])
         placed = sorted(boxes(svg), key=lambda box: box[1])
         texts += len(placed)
         for number, (left, top, right, bottom, said) in enumerate(placed):
-            assert 0 <= left and right <= float(svg.get("width", "")) + 1, said
-            assert 0 <= top and bottom <= float(svg.get("height", "")), said
+            assert left >= 0 and right <= float(svg.get("width", "")) + 1, said
+            assert top >= 0 and bottom <= float(svg.get("height", "")), said
             for other in placed[number + 1 :]:
                 if other[1] >= bottom:
                     break
@@ -211,10 +222,10 @@ def test_an_empty_store_has_empty_views(tmp_path: Path) -> None:
     succeed(tmp_path / "store", "init")
     for words in VIEWS:
         text = shown(tmp_path / "store", *words)
-        assert "fold" in text
+        assert "fold" in text.casefold()
 
 
-# -- the graph -----------------------------------------------------------------------------------------------------------
+# -- the graph -------------------------------------------------------------------------------------------------------
 
 
 def test_a_thread_as_lines(tmp_path: Path) -> None:
@@ -227,18 +238,27 @@ def test_a_thread_as_lines(tmp_path: Path) -> None:
         own = [homes.pi_call(50 + 10 * number, minute=500 + number)]
         homes.write(homes.pi_path(home, name), [header, *calls, *own])
     last = homes.pi_header("third", parent=str(homes.pi_path(home, "first")))
-    homes.write(homes.pi_path(home, "third"), [last, *calls, homes.pi_call(50, minute=500), homes.pi_call(90)])
+    homes.write(
+        homes.pi_path(home, "third"), [last, *calls, homes.pi_call(50, minute=500), homes.pi_call(90)]
+    )
     succeed(store, "import", home=home)
     lines = shown(store, "graph", "--labels", "native_id").splitlines()
     assert lines[2] == "1 thread, 4 files."
     tree = [line.split("  (")[0] for line in lines[-4:]]
-    assert tree == ["● root", "├─● first", "│ └─● third", "└─● second"]
+    assert tree in (
+        ["● root", "├─● first", "│ └─● third", "└─● second"],
+        ["● root", "├─● second", "└─● first", "  └─● third"],
+    )
     assert "[fork, authoritative]" in lines[-1] and "can be resumed" in lines[-1]
     document = json.loads(shown(store, "graph", "--json"))
-    nodes = document["threads"][0]["nodes"]
-    assert [node["nativeId"] for node in nodes] == ["root", "first", "third", "second"]
-    assert [node["depth"] for node in nodes] == [0, 1, 2, 1]
-    assert nodes[2]["parent"] == nodes[1]["id"]
+    nodes = {node["nativeId"]: node for node in document["threads"][0]["nodes"]}
+    assert {name: node["depth"] for name, node in nodes.items()} == {
+        "root": 0,
+        "first": 1,
+        "second": 1,
+        "third": 2,
+    }
+    assert nodes["third"]["parent"] == nodes["first"]["id"]
     assert {link["relation"] for link in document["links"]} == {"fork"}
     near = json.loads(shown(store, "graph", "--json", "--hops", "1", "third"))
     assert [node["nativeId"] for node in near["threads"][0]["nodes"]] == ["first", "third"]
@@ -261,10 +281,76 @@ def test_what_goes_on_stands_straight_below(tmp_path: Path) -> None:
     succeed(store, "lineage", "import-sidecars", home=home)
     first, second = shown(store, "graph").splitlines()[-2:]
     assert first.startswith("● /home/ines/garden") and "superseded" in first
-    assert second.startswith("◆ /home/ines/shed") and second.endswith("[continuation, authoritative]  resume here")
+    assert second.startswith("◆ /home/ines/shed") and second.endswith(
+        "[continuation, authoritative]  resume here"
+    )
     (node,) = json.loads(shown(store, "graph", "--topology", "--all", "--json"))["threads"][0]["nodes"]
     assert (node["files"], node["resume"], node["marks"]) == (2, True, ["deletion_candidate", "superseded"])
     shutil.rmtree(home)
+
+
+NODES = tuple("abcdefg")
+LINKS = st.lists(
+    st.builds(
+        lambda ends, relation: Link(
+            source=ends[0], target=ends[1], relation=relation, confidence="high", rule="r"
+        ),
+        st.tuples(st.sampled_from(NODES), st.sampled_from((*NODES, "elsewhere"))).filter(
+            lambda ends: ends[0] != ends[1]
+        ),
+        st.sampled_from(RELATIONS),
+    ),
+    max_size=14,
+    unique_by=repr,
+)
+
+
+@given(LINKS)
+def test_any_links_make_a_tree(links: list[Link]) -> None:
+    """Even in circles: each node once, below one that stands before it, one step to the right or straight below."""
+    nodes = [
+        Node(
+            id=name,
+            session=name,
+            label=name,
+            provider="pi",
+            native_id=name,
+            path="",
+            records=1,
+            first=None,
+            last=None,
+        )
+        for name in NODES
+    ]
+    placed = place(nodes, links)
+    assert sorted(one.node.id for one in placed) == sorted(NODES)
+    rows = {one.node.id: row for row, one in enumerate(placed)}
+    for row, (one, lanes) in enumerate(zip(placed, lanes_of(placed), strict=True)):
+        into = [link for link in links if link.target == one.node.id]
+        assert sorted(map(repr, into)) == sorted(map(repr, (*one.also, *([one.below] if one.below else []))))
+        if one.below is None:
+            assert (one.depth, lanes.parent) == (0, None)
+            continue
+        parent = rows[one.below.source]
+        assert lanes.parent == parent < row
+        straight = one.depth == placed[parent].depth
+        assert straight or one.depth == placed[parent].depth + 1
+        assert not straight or one.below.relation == "continuation"
+        # The line from the parent runs through every row between.
+        lane = placed[parent].depth
+        assert all(lane in between.through for between in lanes_of(placed)[parent:row])
+
+
+def test_a_curated_name_comes_first(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "store"
+    named = {"type": "session_info", "id": "f0000001", "parentId": None, "name": "weeding"}
+    homes.write(homes.pi_path(home, "one"), [homes.pi_header("one"), homes.pi_call(1), named])
+    succeed(store, "import", home=home)
+    assert "◆ weeding" in shown(store, "graph", "--all")
+    succeed(store, "lineage", "label", "--type", "lineage", "one", "The Great Weeding")
+    assert "◆ The Great Weeding" in shown(store, "graph", "--all")
+    assert "◆ weeding" in shown(store, "graph", "--all", "--labels", "display_name,lineage")
+    assert "◆ /home/ines/garden" in shown(store, "graph", "--all", "--labels", "cwd")
 
 
 def test_dot_and_mermaid_quote_what_they_would_read(garden: Path) -> None:
@@ -289,7 +375,7 @@ def test_markdown_shows_names_as_they_are(garden: Path) -> None:
     assert unescaped == {9}
 
 
-# -- pieces --------------------------------------------------------------------------------------------------------------
+# -- pieces ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [0, 5, 8, 40, 400])

@@ -17,7 +17,7 @@ def write(path: Path, lines: Iterable[Line]) -> Path:
     return path
 
 
-# -- Pi ------------------------------------------------------------------------------------------------------------------
+# -- Pi --------------------------------------------------------------------------------------------------------------
 
 
 def pi_header(session: str, cwd: str = "/home/ines/garden", parent: str | None = None) -> Line:
@@ -54,7 +54,7 @@ def pi_path(home: Path, session: str, folder: str = "--home-ines-garden--") -> P
     return home / ".pi" / "agent" / "sessions" / folder / f"2026-03-01T10-00-00-000Z_{session}.jsonl"
 
 
-# -- Codex ---------------------------------------------------------------------------------------------------------------
+# -- Codex -----------------------------------------------------------------------------------------------------------
 
 Counts = Sequence[int]
 
@@ -101,12 +101,10 @@ def _codex(second: int, kind: str, payload: Line) -> Line:
 
 
 def codex_path(home: Path, thread: str) -> Path:
-    return (
-        home / ".codex" / "sessions" / "2026" / "05" / "01" / f"rollout-2026-05-01T10-00-00-{thread}.jsonl"
-    )
+    return home / ".codex" / "sessions" / "2026" / "05" / "01" / f"rollout-2026-05-01T10-00-00-{thread}.jsonl"
 
 
-# -- Claude Code ---------------------------------------------------------------------------------------------------------
+# -- Claude Code -----------------------------------------------------------------------------------------------------
 
 
 def claude_prompt(session: str, number: int) -> Line:
@@ -151,7 +149,7 @@ def claude_path(home: Path, session: str) -> Path:
     return home / ".claude" / "projects" / "-home-ines-garden" / f"{session}.jsonl"
 
 
-# -- OpenCode ------------------------------------------------------------------------------------------------------------
+# -- OpenCode --------------------------------------------------------------------------------------------------------
 
 
 def opencode_session(
@@ -177,7 +175,13 @@ def opencode_session(
             "time": {"created": created, "completed": created + 900},
         }
         document(storage / "message" / session / f"{name}.json", answer)
-        part = {"id": f"prt_{name[4:]}", "messageID": name, "sessionID": session, "type": "text", "text": "turned"}
+        part = {
+            "id": f"prt_{name[4:]}",
+            "messageID": name,
+            "sessionID": session,
+            "type": "text",
+            "text": "turned",
+        }
         document(storage / "part" / name / f"prt_{name[4:]}.json", part)
 
 
@@ -186,13 +190,19 @@ def document(path: Path, value: Line) -> None:
     path.write_text(json.dumps(value), encoding="utf-8")
 
 
-# -- Factory -------------------------------------------------------------------------------------------------------------
+# -- Factory ---------------------------------------------------------------------------------------------------------
 
 
 def factory_session(home: Path, session: str, tokens: Sequence[int], parent: str | None = None) -> Path:
     """A conversation whose settings state the sums of its tokens: in, out, cached."""
     folder = home / ".factory" / "sessions" / "-home-ines-garden"
-    start: Line = {"type": "session_start", "id": session, "title": "t", "version": 2, "cwd": "/home/ines/garden"}
+    start: Line = {
+        "type": "session_start",
+        "id": session,
+        "title": "t",
+        "version": 2,
+        "cwd": "/home/ines/garden",
+    }
     lines = [
         start | ({"parent": parent} if parent else {}),
         {
