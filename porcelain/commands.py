@@ -39,7 +39,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(PORCELAIN, "status", "porcelain.status:run", "what the store holds and what is new on disk"),
     Command(
-        PORCELAIN, "doctor", "porcelain.doctor:run", "whether the store has what is on disk, and what will be lost"
+        PORCELAIN,
+        "doctor",
+        "porcelain.doctor:run",
+        "whether the store has what is on disk, and what will be lost",
     ),
     Command(PORCELAIN, "flow show", "porcelain.flow.show:run", "the structure inside one conversation"),
     Command(
@@ -87,7 +90,10 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
     ),
     Command(
-        PORCELAIN, "lineage graph", "porcelain.lineage.commands.graph:run", "which conversation came from which"
+        PORCELAIN,
+        "lineage graph",
+        "porcelain.lineage.commands.graph:run",
+        "which conversation came from which",
     ),
     Command(
         PORCELAIN,
@@ -126,7 +132,10 @@ COMMANDS: tuple[Command, ...] = (
         "which backups have a conversation's file",
     ),
     Command(
-        PORCELAIN, "lineage usage", "porcelain.lineage.commands.usage:run", "tokens of all model calls, each once"
+        PORCELAIN,
+        "lineage usage",
+        "porcelain.lineage.commands.usage:run",
+        "tokens of all model calls, each once",
     ),
     Command(
         PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
@@ -213,9 +222,7 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN, "lineage log", "porcelain.lineage.commands.log:run", "what was learned, round by round"
     ),
     Command(PORCELAIN, "lineage sql", "porcelain.lineage.commands.sql:run", "ask the lineage with SQL"),
-    Command(
-        PORCELAIN, "session", "porcelain.session.commands.open:run", "ask in a session, at the terminal"
-    ),
+    Command(PORCELAIN, "session", "porcelain.session.commands.open:run", "ask in a session, at the terminal"),
     Command(PORCELAIN, "session new", "porcelain.session.commands.new:run", "begin a session"),
     Command(PORCELAIN, "session ask", "porcelain.session.commands.ask:run", "ask one question"),
     Command(PORCELAIN, "session list", "porcelain.session.commands.list:run", "the sessions, latest first"),
@@ -231,18 +238,14 @@ COMMANDS: tuple[Command, ...] = (
     Command(PORCELAIN, "session back", "porcelain.session.commands.back:run", "go to the node above"),
     Command(PORCELAIN, "session label", "porcelain.session.commands.label:run", "name a node"),
     Command(PORCELAIN, "session sid", "porcelain.session.commands.sid:run", "the session that is meant"),
-    Command(
-        PORCELAIN, "session root", "porcelain.session.commands.root:run", "the hash that pins a session"
-    ),
+    Command(PORCELAIN, "session root", "porcelain.session.commands.root:run", "the hash that pins a session"),
     Command(
         PORCELAIN,
         "session chain-check",
         "porcelain.session.commands.chain_check:run",
         "check the hashes of sessions",
     ),
-    Command(
-        PORCELAIN, "session gc", "porcelain.session.commands.gc:run", "keep the latest sessions only"
-    ),
+    Command(PORCELAIN, "session gc", "porcelain.session.commands.gc:run", "keep the latest sessions only"),
     Command(
         PORCELAIN,
         "session refresh",
@@ -250,7 +253,10 @@ COMMANDS: tuple[Command, ...] = (
         "what changed since a root that somebody holds",
     ),
     Command(
-        PORCELAIN, "session export", "porcelain.session.commands.export:run", "write a session as a SQLite file"
+        PORCELAIN,
+        "session export",
+        "porcelain.session.commands.export:run",
+        "write a session as a SQLite file",
     ),
     Command(
         PORCELAIN,
@@ -271,7 +277,10 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN, "session answers", "porcelain.session.commands.answers:run", "the answers that are kept"
     ),
     Command(
-        PORCELAIN, "session prove", "porcelain.session.commands.prove:run", "prove that a node is under a root"
+        PORCELAIN,
+        "session prove",
+        "porcelain.session.commands.prove:run",
+        "prove that a node is under a root",
     ),
     Command(
         PORCELAIN,

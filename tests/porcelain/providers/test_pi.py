@@ -397,4 +397,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     folder = tmp_path / "sessions" / "--x--"
     folder.mkdir(parents=True)
     os.mkfifo(folder / "2026-01-01T00-00-00-000Z_a.jsonl")
-    assert [one.reason for one in pi.discover(tmp_path / "sessions") if isinstance(one, LeftOut)] == ["unreadable"]
+    assert [one.reason for one in pi.discover(tmp_path / "sessions") if isinstance(one, LeftOut)] == [
+        "unreadable"
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from objstore.origin import settle
 from objstore.store import Store
 from porcelain.session.retention import hold_open
 from tests.porcelain.importing.driving import ROOT, Result, environment, objstore, start, succeed
@@ -56,8 +58,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(made: Path, tmp_path: Path) -> Path:
-    """A copy of that store, to be changed."""
+    """A copy of that store, to be changed; it has noticed already that it is a copy."""
     shutil.copytree(made, tmp_path / "store")
+    with Store.open(tmp_path / "store") as copy:
+        settle(copy, platform.node() or "localhost")
     return tmp_path / "store"
 
 

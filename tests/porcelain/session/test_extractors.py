@@ -164,7 +164,9 @@ def test_surrogates_are_replaced() -> None:
 def test_a_malformed_declaration_is_a_comment(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_bytes(b"<p>before</p><![\x01 x><p>after</p>")
-    assert [word for word in extract(path.name, path.read_bytes()).text.split() if word in ("before", "after")] == [
+    assert [
+        word for word in extract(path.name, path.read_bytes()).text.split() if word in ("before", "after")
+    ] == [
         "before",
         "after",
     ]
