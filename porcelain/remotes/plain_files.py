@@ -14,9 +14,11 @@ order they are read, and no pack has to be opened for it.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import Any, Protocol
@@ -28,13 +30,14 @@ from objstore import kinds
 from objstore.closure import CONTENT_KINDS, CONTENT_REFS
 from objstore.errors import CheckFailed, Conflict, StorageError, UsageError
 from objstore.pack.reader import PackReader, Source
-from objstore.sync.joining import Place, place_of, place_of_name, set_apart
+from objstore.sync.joining import STORE_ID, Place, place_of, place_of_name, set_apart
 from objstore.sync.manifest import Manifest, Node, Scope
 from objstore.sync.transport import Hello, Receipt, Traffic
 
 #: A hub has no id of its own.
 NO_STORE = ""
 FORMAT = 1
+_WRITER_FILE = "hub-writer"
 _WRITERS, _SEGMENTS, _PACKS = "writers/", "segments/", "packs/"
 #: How often a race for the writer's own file is run again.
 _TRIES = 200
@@ -159,7 +162,7 @@ class _Hub:
             for record in records:
                 for ref in record.refs:
                     if content or not ref.said:
-                        place = place_of(ref.name, ref.key)
+                        place = _place(ref.name, ref.key)
                         groups.setdefault(place, set()).add(ref.key)
                         before.setdefault(place, set()).update(_cut(ref.before))
         for place, keys in groups.items():
@@ -169,6 +172,12 @@ class _Hub:
                     yield place.group + key.hex(), key
                 else:
                     yield place.group if len(heads) == 1 else set_apart(place, key), key
+
+
+@lru_cache(maxsize=200_000)
+def _place(name: str, key: bytes) -> Place:
+    """``place_of``, which every look at a hub asks of all that was ever pushed."""
+    return place_of(name, key)
 
 
 def _cut(data: bytes) -> list[bytes]:
@@ -296,7 +305,7 @@ class PlainTransport:
         self._publish(record)
         after = dict(self._hub.manifest(Scope(content=True)).refs())
         heads = Counter(place_of(name, key) for name, key in after.items())
-        offered = {place_of(ref.name, ref.key): ref for ref in record.refs}
+        offered = {_place(ref.name, ref.key): ref for ref in record.refs}
         return Receipt(
             added=record.objects,
             diverged=sorted(
@@ -338,7 +347,9 @@ class PlainTransport:
             try:
                 self._files.replace(name, data, self._tags.get(name))
             except Lost:
-                self._look()
+                # Perhaps to oneself: a request whose answer did not come may have been made again.
+                if record in self._look().records.get(self._writer, ()):
+                    return
                 continue
             self._look()
             return
@@ -354,6 +365,29 @@ class PlainTransport:
         self.traffic.sent += len(data)
         self._files.create(_SEGMENTS + digest, BytesIO(data), len(data))
         return digest
+
+
+def writer_name(folder: str) -> str:
+    """The name by which the store in ``folder`` pushes to hubs: random, and kept there. A copy of the store goes by the
+    same one. Raises ``StorageError``."""
+    path = os.path.join(folder, _WRITER_FILE)
+    try:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            with open(path, encoding="ascii", errors="replace") as file:
+                name = file.read(100).strip()
+        else:
+            name = os.urandom(8).hex()
+            with os.fdopen(descriptor, "w") as made:
+                made.write(name + "\n")
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from None
+    if STORE_ID.fullmatch(name) is None:
+        raise StorageError(
+            f"{path}: not the name of a writer", hint="remove the file: another name is then made"
+        )
+    return name
 
 
 def _busy() -> Conflict:
@@ -429,20 +463,14 @@ def _wanted(hub: _Hub, scope: Scope, names: Sequence[str], have: Sequence[bytes]
     on, but for those whose refs the receiver has all, or something later of each; what is needed comes first."""
     joined = dict(hub.manifest(scope).refs())
     absent = {place_of(name, joined[name]) for name in names if name in joined}
-    held = set(have)
-    reached = {key[:_BEFORE_KEY] for key in held}
-    for records in hub.records.values():
-        for record in records:
-            for ref in record.refs:
-                if ref.key in held:
-                    reached.update(_cut(ref.before))
+    reached = _reached(hub, have)
     matches = scope.matcher()
     partial = len(names) >= _MANY
 
     def has(ref: Offered) -> bool:
         if ref.key[:_BEFORE_KEY] in reached or (ref.said and not scope.content):
             return True
-        return not partial and matches(ref.name) and place_of(ref.name, ref.key) not in absent
+        return not partial and matches(ref.name) and _place(ref.name, ref.key) not in absent
 
     missing = {
         (writer, at)
@@ -469,6 +497,23 @@ def _wanted(hub: _Hub, scope: Scope, names: Sequence[str], have: Sequence[bytes]
             hint="fetch with --content, or have it pushed without",
         )
     return chosen
+
+
+def _reached(hub: _Hub, have: Sequence[bytes]) -> set[bytes]:
+    """What ``have`` goes back to, as far as the records say; each by the first bytes of its id."""
+    before: dict[bytes, list[bytes]] = {}
+    for records in hub.records.values():
+        for record in records:
+            for ref in record.refs:
+                before.setdefault(ref.key[:_BEFORE_KEY], []).append(ref.before)
+    waiting = [key[:_BEFORE_KEY] for key in have]
+    reached = set(waiting)
+    while waiting:
+        for older in before.get(waiting.pop(), ()):
+            fresh = [key for key in _cut(older) if key not in reached]
+            reached.update(fresh)
+            waiting += fresh
+    return reached
 
 
 def _in_order(hub: _Hub, chosen: set[tuple[str, int]]) -> list[Record]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
@@ -15,7 +16,7 @@ from objstore.store import Store
 from porcelain.serve import reading
 from porcelain.serve.description import description
 from porcelain.serve.exchange import Exchange
-from porcelain.serve.guard import Guard, Limits
+from porcelain.serve.guard import Guard, Limits, Receive, Send
 from porcelain.serve.tokens import Token
 
 #: The status of each kind of error; any other is 500.
@@ -41,7 +42,12 @@ def make_app(
         ],
         redirect_slashes=False,
     )
-    app = ExceptionMiddleware(router, {ObjstoreError: _failed, HTTPException: _not_served})
+    answered = ExceptionMiddleware(router, {ObjstoreError: _failed, HTTPException: _not_served})
+
+    async def app(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        scope["app"] = router  # what is not served is then raised, and answered as any other error
+        await answered(scope, receive, send)
+
     return Guard(app, store, hosts=hosts, tokens=tokens, writable=writable, limits=limits, log=log)
 
 

@@ -31,7 +31,7 @@ OPTIONS = (
     Option("--certificate", "certificate", "FILE", "the TLS certificate, with its chain (PEM)", "file"),
     Option("--key", "key", "FILE", "the private key of the certificate (PEM)", "file"),
     Option("--behind-proxy", "behind_proxy", help="a proxy in front does TLS"),
-    Option("--name", "names", "HOST", "answer under the name HOST too", "text", many=True),
+    Option("--name", "names", "HOST", "answer under the name HOST too", "text", default=[], many=True),
     Option("--max-pack", "max_pack", "BYTES", "longest pack that is taken (4 GiB)", "integer"),
     Option("--requests", "requests", "N", "requests at once (128)", "integer"),
     Option(

@@ -16,12 +16,15 @@ from msgspec import Struct
 from objstore import kinds
 from objstore.errors import CheckFailed
 from objstore.merkle import ZERO_HASH, SiblingOrder
+from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from porcelain.session import names
 from porcelain.session.events import ZERO_ROOT, Event, event_hash
 from porcelain.session.identity import bates_of
 from porcelain.session.index import TreeIndex
-from porcelain.session.replay import Broken, Reason, Tree, main_chain, replaying
+from porcelain.session.replay import Broken, Reason, Run, Tree, load_checked, main_chain, replaying
+from porcelain.session.run_finding import find_runs
+from porcelain.session.runs import Single, chain_in_runs, likely_events, one_by_one
 
 Status = Literal["corrupted", "unchained", "verified"]
 
@@ -42,13 +45,18 @@ class Check(Struct, frozen=True, kw_only=True):
     what: str | None = None
 
 
-def check_all(view: Snapshot, *, replay: bool = False) -> list[Check]:
-    """A check of every head of every session."""
-    return [one for sid in names.session_ids(view) for one in chain_check(view, sid, replay=replay)]
+def check_all(view: Snapshot, *, replay: bool = False, path: str | None = None) -> list[Check]:
+    """A check of every head of every session; see ``chain_check``."""
+    return [
+        one for sid in names.session_ids(view) for one in chain_check(view, sid, replay=replay, path=path)
+    ]
 
 
-def chain_check(view: Snapshot, sid: str, *, replay: bool = False) -> list[Check]:
-    """A check of every head of a session; with ``replay`` also of every earlier root."""
+def chain_check(view: Snapshot, sid: str, *, replay: bool = False, path: str | None = None) -> list[Check]:
+    """A check of every head of a session; with ``replay`` also of every earlier root.
+
+    With ``path``, the folder of the store that ``view`` is of, another process helps with a large session.
+    """
     heads = names.heads(view, sid)
     if not heads:
         return [Check(sid=sid, head=None, status="unchained", events=0, nodes=0)]
@@ -65,17 +73,18 @@ def chain_check(view: Snapshot, sid: str, *, replay: bool = False) -> list[Check
         )
         for name in names.misnamed_heads(view, sid)
     ]
-    return misnamed + [check_head(view, sid, head, replay=replay) for head in heads]
+    return misnamed + [check_head(view, sid, head, replay=replay, path=path) for head in heads]
 
 
-def check_head(view: Snapshot, sid: str, head: str, *, replay: bool = False) -> Check:
-    """A check of one head."""
-    tree = Tree()
+def check_head(
+    view: Snapshot, sid: str, head: str, *, replay: bool = False, path: str | None = None
+) -> Check:
+    """A check of one head; see ``chain_check``."""
+    tree = Tree(lambda digest: load_checked(view, digest.hex(), SESSION_NODE))
     done, root = 0, ZERO_ROOT
     try:
-        chain = main_chain(view, bytes.fromhex(head))
-        for event in _checked(view, sid, chain, tree, replay):
-            done, root = event.seq, event.body.session_root
+        for number, stated in _checked(view, sid, head, tree, replay=replay, path=path):
+            done, root = number, stated
         try:
             found = tree.subtree_hashes()[0].hex()
         except SiblingOrder as error:
@@ -103,34 +112,53 @@ def check_head(view: Snapshot, sid: str, head: str, *, replay: bool = False) -> 
 
 
 def _checked(
-    view: Snapshot, sid: str, chain: list[tuple[str, Event]], tree: Tree, replay: bool
-) -> Iterator[Event]:
-    """Each event when it was found to be in order."""
-    index = TreeIndex(None, sid)
+    view: Snapshot, sid: str, head: str, tree: Tree, *, replay: bool, path: str | None
+) -> Iterator[tuple[int, str]]:
+    """Number and ``session_root`` of each event that was found to be in order, or of the last of a run of them."""
+    index = TreeIndex(None, sid) if replay else None
     before_hash, before_root = ZERO_HASH, ZERO_ROOT
-    applied = replaying(view, chain, tree)
-    for number, (key, event) in enumerate(chain):
-        body = event.body
-        if sha256(kinds.encode(event)).hexdigest() != key:
-            raise Broken("hash_mismatch", key, "the event does not hash to its id", number)
-        if event_hash(before_hash, kinds.encode(body)).hex() != event.event_hash:
-            raise Broken(
-                "hash_mismatch", key, "event_hash does not follow from the body and the event before", number
-            )
-        if event.session_id != sid:
-            raise Broken("prev_mismatch", key, f"belongs to the session {event.session_id[:40]}", number)
-        if body.prev_root != before_root:
-            raise Broken(
-                "prev_mismatch", key, "prev_root is not the session_root of the event before", number
-            )
-        _, changed = next(applied)
-        if replay:
-            _check_root(index, tree, event, changed, number)
-        before_hash, before_root = bytes.fromhex(event.event_hash), body.session_root
-        yield event
+    for part in _parts(view, sid, head, replay=replay, path=path):
+        if isinstance(part, Run):
+            goes_on = (part.prev_root, part.first_hash) == (before_root, event_hash(before_hash, part.body))
+            if goes_on and tree.add_run(part):
+                before_hash, before_root = part.last_hash, part.root
+                yield part.last_seq, part.root
+                continue
+            part = one_by_one(view, part)
+        applied = replaying(view, part, tree)
+        for key, event in part:
+            _check_event(sid, key, event, before_hash, before_root)
+            _, changed = next(applied)
+            if index is not None:
+                _check_root(index, tree, event, changed)
+            before_hash, before_root = bytes.fromhex(event.event_hash), event.body.session_root
+            yield event.seq, before_root
 
 
-def _check_root(index: TreeIndex, tree: Tree, event: Event, changed: list[int], number: int) -> None:
+def _parts(view: Snapshot, sid: str, head: str, *, replay: bool, path: str | None) -> list[Run | Single]:
+    """The main chain of a head, oldest first: in one part where every root is asked for."""
+    if replay:
+        return [main_chain(view, bytes.fromhex(head), likely_events(view, sid))]
+    return chain_in_runs(view, head, find_runs(view, sid, path))
+
+
+def _check_event(sid: str, key: str, event: Event, before_hash: bytes, before_root: str) -> None:
+    """Raise ``Broken`` unless the event is its id's and goes on from the event before."""
+    number = event.seq - 1
+    if sha256(kinds.encode(event)).hexdigest() != key:
+        raise Broken("hash_mismatch", key, "the event does not hash to its id", number)
+    if event_hash(before_hash, kinds.encode(event.body)).hex() != event.event_hash:
+        raise Broken(
+            "hash_mismatch", key, "event_hash does not follow from the body and the event before", number
+        )
+    if event.session_id != sid:
+        raise Broken("prev_mismatch", key, f"belongs to the session {event.session_id[:40]}", number)
+    if event.body.prev_root != before_root:
+        raise Broken("prev_mismatch", key, "prev_root is not the session_root of the event before", number)
+
+
+def _check_root(index: TreeIndex, tree: Tree, event: Event, changed: list[int]) -> None:
+    number = event.seq - 1
     try:
         if event.body.event_type == "node_labelled":
             index.remint({seq: tree.hashes[seq] for seq in changed})

@@ -18,6 +18,7 @@ from objstore.errors import CheckFailed
 from objstore.merkle import VERSION as MERKLE_RULES
 from objstore.merkle import ZERO_HASH
 from porcelain.session.identity import SID_LENGTH, is_bates, is_time, seq_of, split_bates
+from porcelain.session.nodes import are_hex_digits
 
 KIND: Literal["session-event"] = "session-event"
 ZERO_ROOT = ZERO_HASH.hex()
@@ -27,7 +28,6 @@ EVENT_RULES = "prev-raw-1"
 #: 64 lower-case hex digits: the length is checked as it is read, the digits of all of them together in ``check_body``,
 #: which takes a third of the time of a pattern for each.
 Digest = Annotated[str, Meta(min_length=64, max_length=64)]
-_HEX = "0123456789abcdef"
 
 EventType = Literal["node_added", "node_labelled", "session_init"]
 
@@ -112,7 +112,7 @@ def check_body(body: Body) -> None:
     for digest in (answer, grafted_from, old_node_hash):
         if digest is not UNSET:
             digests += digest
-    if digests.strip(_HEX):
+    if not are_hex_digits(digests):
         raise CheckFailed(f"{body.event_type}: a hash is not 64 lower-case hexadecimal digits")
     if not is_bates(body.bates):
         raise CheckFailed(f"{body.bates[:60]!r}: not a Bates id")
@@ -145,7 +145,7 @@ def _check_event(event: Event) -> None:
     first = event.seq == 1
     if first != (event.body.event_type == "session_init") or first != (not event.previous):
         raise CheckFailed(f"event {event.seq} of {event.session_id}: only the first begins a session")
-    if "".join([event.event_hash, *event.previous]).strip(_HEX):
+    if not are_hex_digits("".join([event.event_hash, *event.previous])):
         raise CheckFailed(
             f"event {event.seq} of {event.session_id}: a hash is not 64 lower-case hexadecimal digits"
         )

@@ -17,7 +17,7 @@ from objstore.digest import DIGEST_SIZE
 from objstore.errors import CheckFailed, UsageError
 from objstore.merkle import hash_combine, leaf_hash, root_of_sorted
 from objstore.objects import SESSION_NODE
-from porcelain.session.identity import MAX_SEQ, is_bates, is_time, seq_of
+from porcelain.session.identity import MAX_SEQ, is_bates, is_time
 
 AuditMode = Literal["", "HYBRID", "STRICT", "UNGROUNDED"]
 #: What an answer can be; the empty mode is the root's alone.
@@ -25,6 +25,7 @@ AUDIT_MODES = ("STRICT", "HYBRID", "UNGROUNDED")
 #: Bytes of UTF-8 in a question, and in a label.
 MAX_QUESTION = 64 * 1024
 MAX_LABEL = 1024
+_HEX = b"0123456789abcdef"
 
 
 class Node(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -51,7 +52,7 @@ def check_node(node: Node) -> None:
         raise CheckFailed(f"{node.bates}: created_at is not a time of the form 2026-01-31T23:59:59Z")
     if "\x00" in node.question or (node.label is not None and "\x00" in node.label):
         raise CheckFailed(f"{node.bates}: question or label holds NUL, at which text ends in SQLite")
-    if seq_of(node.bates) == 0:
+    if node.bates.endswith("-000000"):
         if node.parent_node_hash is not None or node.question or node.cache_key or node.audit_mode:
             raise CheckFailed(f"{node.bates}: a root has no parent, question, cache_key or audit_mode")
     elif node.parent_node_hash is None or not node.audit_mode or not _is_key(node.cache_key):
@@ -61,7 +62,12 @@ def check_node(node: Node) -> None:
 
 
 def _is_key(text: str) -> bool:
-    return len(text) == 64 and not text.strip("0123456789abcdef")
+    return len(text) == 64 and are_hex_digits(text)
+
+
+def are_hex_digits(text: str) -> bool:
+    """Whether nothing but lower-case hexadecimal digits is in ``text``; the quickest way to ask there is."""
+    return text.isascii() and not text.encode().translate(None, _HEX)
 
 
 def root_node(sid: str, created_at: str) -> Node:

@@ -6,19 +6,23 @@ nothing here needs to recurse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from objstore import kinds
 from objstore.errors import CheckFailed, NotFound, StorageError
+from objstore.merkle import leaf_hash
 from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.session.events import KIND, RULES, Body, Event, node_seq
 from porcelain.session.identity import seq_of
-from porcelain.session.nodes import Node, node_hash, subtree_hash
+from porcelain.session.nodes import Node, hash_over, node_hash
+
+#: Objects that are read together.
+GROUP = 1024
 
 Reason = Literal["hash_mismatch", "prev_mismatch", "root_mismatch", "unparseable", "unknown_rules"]
 
@@ -35,13 +39,38 @@ class Broken(CheckFailed):
         self.index = index
 
 
+class Run(Struct, frozen=True, kw_only=True):
+    """Events that stand one after the other in a chain, each of which added a node, and what was found in them.
+
+    ``keys`` are the ids of the events, ``last_seq``, ``last_hash`` and ``root`` the number, ``event_hash`` and
+    ``session_root`` of the last one. ``previous``, ``prev_root``, ``body`` and ``first_hash`` are what the first states
+    of the event before it, its body and its ``event_hash``. Of the nodes: ``seqs`` (ascending), those of their parents,
+    their hashes, and the ``parent_node_hash`` that each states. Digests are raw, roots hex.
+    """
+
+    keys: list[bytes]
+    last_seq: int
+    last_hash: bytes
+    root: str
+    previous: str
+    prev_root: str
+    body: bytes
+    first_hash: bytes
+    seqs: list[int]
+    parents: list[int]
+    hashes: list[bytes]
+    above: list[bytes]
+
+
 class Tree:
     """Nodes by ``seq``, with their hashes, parents and children; kept so that every link holds.
 
-    ``minted`` are nodes that a label made and that no event names: canonical bytes by digest.
+    ``minted`` are nodes that a label made and that no event names: canonical bytes by digest. ``load`` gives the node
+    for a hash, where ``add_run`` left it out of ``nodes``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, load: Callable[[bytes], Node] | None = None) -> None:
+        self._load = load
         self.nodes: dict[int, Node] = {}
         self.hashes: dict[int, bytes] = {}
         self.parents: dict[int, int | None] = {}
@@ -68,6 +97,34 @@ class Tree:
         self.last = seq
         return seq
 
+    def add_run(self, run: Run) -> bool:
+        """Add the nodes of a run, or none of them, and say so, where any does not belong there."""
+        hashes = self.hashes
+        if run.seqs[0] <= self.last:
+            return False
+        # What comes after a node cannot be its parent: the seqs of a run ascend, and each is above its parent's.
+        hashes.update(zip(run.seqs, run.hashes, strict=True))
+        if [hashes.get(seq) for seq in run.parents] != run.above:
+            for seq in run.seqs:
+                del hashes[seq]
+            return False
+        self.parents.update(zip(run.seqs, run.parents, strict=True))
+        children = self.children
+        for seq, parent in zip(run.seqs, run.parents, strict=True):
+            if parent in children:
+                children[parent].append(seq)
+            else:
+                children[parent] = [seq]
+        self.last = run.seqs[-1]
+        return True
+
+    def node(self, seq: int) -> Node | None:
+        """The node, or None where there is none."""
+        found = self.nodes.get(seq)
+        if found is None and self._load is not None and seq in self.hashes:
+            found = self.nodes[seq] = self._load(self.hashes[seq])
+        return found
+
     def descendants(self, seq: int) -> list[int]:
         """``seq`` and everything below it, parents before children."""
         found = [seq]
@@ -80,7 +137,8 @@ class Tree:
         changed = self.descendants(seq)
         for at in changed:
             above = self.parents[at]
-            node = self.nodes[at]
+            node = self.node(at)
+            assert node is not None
             if at == seq:
                 node = structs.replace(node, label=label)
             if above is not None:
@@ -105,29 +163,56 @@ class Tree:
 
 def subtree_hashes(hashes: Mapping[int, bytes], children: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
     """Subtree hashes by ``seq`` from node hashes and children by ``seq``, bottom up."""
-    found: dict[int, bytes] = {}
-    for seq in sorted(hashes, reverse=True):
-        found[seq] = subtree_hash(hashes[seq], sorted(found[one] for one in children.get(seq, ())))
+    found = dict(zip(hashes, map(leaf_hash, hashes.values()), strict=True))
+    for seq in sorted(children, reverse=True):
+        found[seq] = hash_over(found[seq], sorted([found[one] for one in children[seq]]))
     return found
 
 
-def main_chain(view: Snapshot, head: bytes) -> list[tuple[str, Event]]:
+def main_chain(view: Snapshot, head: bytes, likely: Sequence[bytes] = ()) -> list[tuple[str, Event]]:
     """Ids and events that the head's hash goes back over, oldest first (grafted chains are not entered).
 
-    Raises ``Broken`` for what is missing or unreadable, with the ``seq`` it should have had.
+    ``likely`` are keys of events that may be among them, which are read many at a time. Raises ``Broken`` for what is
+    missing or unreadable, with the ``seq`` it should have had.
     """
+    ready: dict[str, Event] = {}
+    for group in in_groups(likely):
+        ready.update(zip([key.hex() for key in group], load_all(view, group, KIND) or (), strict=False))
     found: list[tuple[str, Event]] = []
     key = head.hex()
     expected: int | None = None
     while True:
-        index = None if expected is None else expected - 1
-        event = load_checked(view, key, KIND, index)
-        if expected is not None and event.seq != expected:
-            raise Broken("prev_mismatch", key, f"is event {event.seq}, not {expected}", index)
+        event = ready.get(key)
+        if event is None or event.seq != expected:
+            event = read_event(view, key, expected)
         found.append((key, event))
         if not event.previous:
             return found[::-1]
         key, expected = event.previous[0], event.seq - 1
+
+
+def read_event(view: Snapshot, key: str, expected: int | None) -> Event:
+    """The event ``key``, which must be number ``expected`` of its chain (None: any); raises ``Broken``."""
+    index = None if expected is None else expected - 1
+    event: Event = load_checked(view, key, KIND, index)
+    if expected is not None and event.seq != expected:
+        raise Broken("prev_mismatch", key, f"is event {event.seq}, not {expected}", index)
+    return event
+
+
+def in_groups(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """``keys`` in pieces that are read together."""
+    return (keys[at : at + GROUP] for at in range(0, len(keys), GROUP))
+
+
+def load_all(view: Snapshot, keys: Sequence[bytes], kind: str) -> list[Any] | None:
+    """The objects of one kind, in order; None where any of them cannot be had: ``load_checked`` says why."""
+    try:
+        stored = view.get_many(keys)
+    except StorageError:
+        return None
+    datas = [found.data for found in stored if found is not None and found.kind == kind]
+    return kinds.decode_all(kind, datas) if len(datas) == len(keys) else None
 
 
 def load_checked(view: Snapshot, key: str, kind: str, index: int | None = None) -> Any:
@@ -145,7 +230,7 @@ def apply(tree: Tree, event_id: str, body: Body, node_of: Callable[[Body], Node]
     """
     seq = node_seq(body)
     if body.event_type == "node_labelled":
-        before = tree.nodes.get(seq)
+        before = tree.node(seq)
         if before is None or tree.hashes[seq].hex() != body.old_node_hash or before.label != body.old_label:
             raise Broken("prev_mismatch", body.bates, "the label does not replace the node that was there")
         changed = tree.relabel(seq, body.label if isinstance(body.label, str) else None)
@@ -180,11 +265,19 @@ def replaying(
 ) -> Iterator[tuple[Event, list[int]]]:
     """As ``replay``, into ``tree``, giving each event and the nodes it changed when it has been applied."""
 
+    chain = list(chain)
+    ready: dict[str, Node] = {}
+
     def node_of(body: Body) -> Node:
-        node: Node = load_checked(view, body.node_hash, SESSION_NODE)
+        node: Node = ready.get(body.node_hash) or load_checked(view, body.node_hash, SESSION_NODE)
         return node
 
-    for key, event in chain:
+    for number, (key, event) in enumerate(chain):
+        if number % GROUP == 0:
+            bodies = [one.body for _, one in chain[number : number + GROUP]]
+            wanted = [body.node_hash for body in bodies if body.event_type != "node_labelled"]
+            nodes = load_all(view, [bytes.fromhex(one) for one in wanted], SESSION_NODE)
+            ready = dict(zip(wanted, nodes, strict=True)) if nodes is not None else {}
         try:
             changed = apply(tree, key, event.body, node_of)
         except Broken as broken:

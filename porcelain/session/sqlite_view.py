@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from objstore.store import load
 from porcelain.lineage.output_file import replacing
 from porcelain.session.change import Session
 from porcelain.session.events import Event
+from porcelain.session.garbage import without_gc
 from porcelain.session.identity import bates_of
 from porcelain.session.nodes import Node
 from porcelain.session.places import current_seq
-from porcelain.session.replay import main_chain
+from porcelain.session.replay import GROUP, in_groups, load_all
+from porcelain.session.runs import EventRun, chain_in_runs, likely_events, patterns_of, read_event_runs
 
 #: ``PRAGMA application_id`` of our files: "objs".
 APPLICATION_ID = 0x6F626A73
@@ -105,7 +108,7 @@ def export_session(view: Snapshot, session: Session, path: Path, *, overwrite: b
     """
     with replacing(path, _is_ours, overwrite=overwrite) as partial:
         try:
-            with closing(sqlite3.connect(partial, isolation_level=None)) as connection:
+            with without_gc(), closing(sqlite3.connect(partial, isolation_level=None)) as connection:
                 _fill(connection, view, session)
         except sqlite3.Error as error:
             raise StorageError(f"{path}: cannot write: {error}") from None
@@ -153,25 +156,57 @@ def _fill(connection: sqlite3.Connection, view: Snapshot, session: Session) -> N
 def _node_rows(view: Snapshot, session: Session) -> Iterator[tuple[Any, ...]]:
     """Rows of ``nodes``, parents before children."""
     sid = session.sid
-    for seq, above, digest, subtree, _ in session.index.rows():
-        node: Node = load(view, digest, SESSION_NODE)
-        yield (
-            node.bates,
-            seq,
-            None if above is None else bates_of(sid, above),
-            node.question,
-            node.cache_key,
-            node.audit_mode,
-            node.created_at,
-            node.label,
-            digest.hex(),
-            subtree.hex(),
-        )
+    rows = session.index.rows()
+    while group := list(islice(rows, GROUP)):
+        digests = [digest for _, _, digest, _, _ in group]
+        nodes: list[Node] | None = load_all(view, digests, SESSION_NODE)
+        if nodes is None:
+            nodes = [
+                load(view, digest, SESSION_NODE) for digest in digests
+            ]  # says which is not as it should be
+        for (seq, above, digest, subtree, _), node in zip(group, nodes, strict=True):
+            yield (
+                node.bates,
+                seq,
+                None if above is None else bates_of(sid, above),
+                node.question,
+                node.cache_key,
+                node.audit_mode,
+                node.created_at,
+                node.label,
+                digest.hex(),
+                subtree.hex(),
+            )
 
 
 def _event_rows(view: Snapshot, session: Session) -> Iterator[tuple[Any, ...]]:
-    for _, event in main_chain(view, bytes.fromhex(session.state.head)):
-        yield event_row(event)
+    """Rows of ``session_audit_events``, oldest first."""
+    patterns = patterns_of(session.sid)
+    runs = {
+        run.keys[-1].hex(): run
+        for group in in_groups(likely_events(view, session.sid)[1:])
+        for run in read_event_runs(view, patterns, group)
+    }
+    for part in chain_in_runs(view, session.state.head, runs):
+        if isinstance(part, EventRun):
+            yield from _rows_of_run(part)
+        else:
+            yield from (event_row(event) for _, event in part)
+
+
+def _rows_of_run(run: EventRun) -> Iterator[tuple[Any, ...]]:
+    texts = run.texts
+    columns = (
+        texts.bates,
+        texts.prev_root,
+        texts.session_root,
+        texts.body,
+        texts.event_hash,
+        texts.created_at,
+    )
+    for seq, row in enumerate(zip(*columns, strict=True), run.last_seq - len(run.keys) + 1):
+        bates, before, root, body, digest, time = [text.decode() for text in row]
+        yield seq, "node_added", bates, before, root, body, digest, time
 
 
 def event_row(event: Event) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
 """The contract of transports, over HTTP; and what only an HTTP client can meet."""
 
+# ruff: noqa: F811  (fixtures that are imported)
+
 from __future__ import annotations
 
 import http.server
@@ -65,7 +67,7 @@ def writable() -> _Way:
     return _Way()
 
 
-def test_several_packs_over_one_connection(here: Store, there: Store) -> None:  # noqa: F811
+def test_several_packs_over_one_connection(here: Store, there: Store) -> None:
     for number in range(700):
         there.update_ref(f"tag/{number}", put_node(there, str(number)), None)
     with _Way().to(there) as transport:
@@ -74,7 +76,7 @@ def test_several_packs_over_one_connection(here: Store, there: Store) -> None:  
     assert state(here) == state(there)
 
 
-def test_nothing_to_do_is_one_request_of_a_few_bytes(here: Store, there: Store) -> None:  # noqa: F811
+def test_nothing_to_do_is_one_request_of_a_few_bytes(here: Store, there: Store) -> None:
     with _Way().to(there) as transport:
         result = fetch(here, transport, EVERYTHING, keeps_content=False)
         before = transport.traffic.sent + transport.traffic.received
@@ -129,7 +131,7 @@ class _Cutting:
 
 
 @pytest.mark.parametrize("direction", ["fetch", "push"])
-def test_an_answer_that_is_cut_at_any_byte(there: Store, tmp_path: Path, direction: str) -> None:  # noqa: F811
+def test_an_answer_that_is_cut_at_any_byte(there: Store, tmp_path: Path, direction: str) -> None:
     whole = state(there)
     with opened(tmp_path / "into") as store:
         empty = state(store)
@@ -156,8 +158,8 @@ def test_an_answer_that_is_cut_at_any_byte(there: Store, tmp_path: Path, directi
 
 
 def test_tls_with_a_certificate_that_is_trusted_and_one_that_is_not(
-    here: Store,  # noqa: F811
-    there: Store,  # noqa: F811
+    here: Store,
+    there: Store,
     tmp_path: Path,
 ) -> None:
     if shutil.which("openssl") is None:
@@ -183,7 +185,7 @@ def test_tls_with_a_certificate_that_is_trusted_and_one_that_is_not(
 
 
 def test_a_clone_and_a_push_from_the_command_line(
-    there: Store,  # noqa: F811
+    there: Store,
     tmp_path: Path,
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
@@ -280,7 +282,7 @@ class _Odd(http.server.BaseHTTPRequestHandler):
     ],
 )
 def test_a_client_survives_what_is_no_answer(
-    here: Store,  # noqa: F811
+    here: Store,
     says: tuple[int, dict[str, str], bytes],
 ) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Odd) as server:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from msgspec import structs
 
 from objstore import kinds
 from objstore.errors import CheckFailed
-from objstore.memory import MemoryDatabase
+from objstore.memory import MemoryDatabase, MemorySnapshot
 from objstore.snapshot import Stored
 from objstore.store import Store
 from porcelain.session import names
@@ -297,3 +297,26 @@ def test_all_of_it_is_in_order_for_the_store_too(disk: Store, turn: Make) -> Non
     report = disk.verify()
     assert report.ok, report.problems
     assert (report.refs, report.chains) == (1, 1)
+
+
+class Counting(MemorySnapshot):
+    """A snapshot that counts the objects that are asked for."""
+
+    reads = 0
+
+    def get(self, key: bytes) -> Stored | None:
+        self.reads += 1
+        return super().get(key)
+
+    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
+        self.reads += len(keys)
+        return super().get_many(keys)
+
+
+def test_a_check_reads_each_node_and_its_event_once(store: Store, turn: Make) -> None:
+    sid, _ = new_session(store)
+    add_turns(store, sid, [turn(store, f"q{i}", i // 8) for i in range(1500)])
+    view = Counting(database(store))
+    (found,) = chain_check(view, sid)
+    assert (found.status, found.nodes) == ("verified", 1501)
+    assert view.reads == 2 * found.nodes

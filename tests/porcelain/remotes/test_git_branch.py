@@ -1,0 +1,305 @@
+"""Branches of Git repositories as hubs: a bare repository, ``git daemon``, and ``git http-backend``."""
+
+# ruff: noqa: F811  (fixtures that are imported)
+
+from __future__ import annotations
+
+import http.server
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from objstore.errors import StorageError, UsageError
+from objstore.store import Store
+from objstore.sync.exchange import fetch, push
+from plumbing.options import Context
+from porcelain.main import main
+from porcelain.remotes.config import Remote
+from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
+from porcelain.remotes.plain_files import Lost
+from tests.objstore.sync.building import EVERYTHING, add_round, sound, state
+from tests.objstore.sync.test_transports import (  # noqa: F401
+    REF,
+    here,
+    test_a_dry_run_changes_nothing,
+    test_a_push_in_several_packs,
+    test_a_scope_is_kept_to,
+    test_an_empty_store_has_nothing,
+    test_only_what_is_new_travels,
+    test_what_is_refused_there_is_told_here_and_nothing_moved,
+    there,
+)
+from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    path = tmp_path / "hub.git"
+    _git("init", "--quiet", "--bare", str(path))
+    return path
+
+
+@pytest.fixture
+def opens(bare: Path, tmp_path: Path) -> Callable[[], BranchFiles]:
+    """Opens the hub; each thread has a repository of its own, as each store has."""
+
+    def opened_by_thread() -> BranchFiles:
+        folder = tmp_path / f"seen {threading.get_ident()}"
+        return BranchFiles(str(folder), f"file://{bare}", BRANCH, os.environ)
+
+    return opened_by_thread
+
+
+@pytest.fixture
+def way(opens: Callable[[], BranchFiles]) -> PlainWay:
+    return PlainWay(opens)
+
+
+@pytest.fixture
+def writable(opens: Callable[[], BranchFiles]) -> PlainWay:
+    return PlainWay(opens)
+
+
+def test_there_and_back(opens: Callable[[], BranchFiles], here: Store, there: Store) -> None:
+    exchange_there_and_back(opens, here, there)
+
+
+def test_the_files_of_a_branch(opens: Callable[[], BranchFiles], tmp_path: Path, bare: Path) -> None:
+    files = opens()
+    assert files.list("writers/") == {}
+    files.create("packs/a", BytesIO(b"first"), 5)
+    files.create("packs/a", BytesIO(b"other"), 5)
+    files.replace("writers/x", b"1", None)
+    other = BranchFiles(str(tmp_path / "other"), f"file://{bare}", BRANCH, os.environ)
+    tag = other.list("writers/")["writers/x"]
+    assert other.get("packs/a") == b"first" and other.get("writers/x", tag) == b"1"
+    other.create("packs/b", BytesIO(b"more"), 4)
+    files.replace("writers/x", b"2", tag)
+    with pytest.raises(Lost):
+        other.replace("writers/y", b"3", None)
+    assert set(other.list("writers/")) == {"writers/x"}
+    other.replace("writers/y", b"3", None)
+    files.list("writers/")
+    assert files.get("packs/b") == b"more" and files.get("writers/x") == b"2"
+    assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 3
+
+
+def test_a_branch_beside_others_and_nothing_of_the_person_in_it(
+    opens: Callable[[], BranchFiles],
+    bare: Path,
+    there: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "Vera Exempla")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    files = opens()
+    with PlainWay(lambda: files).to(there):
+        pass
+    monkeypatch.undo()
+    said = _git("-C", str(bare), "log", "--format=%an %ae %ad %s %cn", BRANCH)
+    assert "Vera" not in said and "objstore" in said
+    assert _git("-C", str(bare), "for-each-ref", "--format=%(refname)").split() == [f"refs/heads/{BRANCH}"]
+    assert not (tmp_path / "elsewhere").exists() and not (tmp_path / "index").exists()
+
+
+def test_contention(opens: Callable[[], BranchFiles], tmp_path: Path) -> None:
+    contend(opens, tmp_path, writers=10, pushes=1)
+
+
+@pytest.mark.soak
+def test_contention_for_long(opens: Callable[[], BranchFiles], tmp_path: Path) -> None:
+    contend(opens, tmp_path, writers=10, pushes=100)
+
+
+def test_from_the_command_line(bare: Path, there: Store, tmp_path: Path) -> None:
+    url = f"git+file://{bare}#side/hub"
+    there.close()
+    first, second = str(tmp_path / "there"), str(tmp_path / "b" / ".objstore")
+    assert main(["--store", first, "remote", "add", "hub", url]) == 0
+    assert main(["--store", first, "push"]) == 0
+    assert main(["clone", url, str(tmp_path / "b")]) == 0
+    with Store.open(first) as one, Store.open(second) as other:
+        assert state(one) == state(other)
+        add_round(other, f"flow/{other.store_id}/test/x", "mine")
+    assert main(["--store", second, "sync"]) == 0
+    assert main(["--store", first, "pull"]) == 0
+    with Store.open(first) as one, Store.open(second) as other:
+        assert state(one) == state(other)
+        sound(one)
+    assert (tmp_path / "there" / "hubs").stat().st_mode & 0o077 == 0
+
+
+def test_git_daemon(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            *("git", "daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all"),
+            *("--enable=receive-pack", f"--base-path={tmp_path}", str(tmp_path)),
+        ],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        _exchange_over(f"git+git://127.0.0.1:{port}/hub.git", here, there, tmp_path)
+    finally:
+        os.killpg(process.pid, 15)
+        process.wait()
+
+
+class _Backend(http.server.BaseHTTPRequestHandler):
+    """``git http-backend`` behind a server of ours. It asks for a password."""
+
+    def do_GET(self) -> None:
+        self._run(b"")
+
+    def do_POST(self) -> None:
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            parts = []
+            while size := int(self.rfile.readline(), 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            self._run(b"".join(parts))
+        else:
+            self._run(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    def _run(self, body: bytes) -> None:
+        if self.headers.get("Authorization") != "Basic dmVyYTpzZWNyZXQ=":
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        path, _, query = self.path.partition("?")
+        env = {
+            "PATH": os.environ["PATH"],
+            "GIT_PROJECT_ROOT": self.server.root,  # type: ignore[attr-defined]
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": path,
+            "QUERY_STRING": query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
+            "HTTP_GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_USER": "vera",
+        }
+        done = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=env, check=False)
+        head, _, rest = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        self.wfile.write(rest)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def test_git_over_http(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:
+    _git("-C", str(bare), "config", "http.receivepack", "true")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Backend) as server:
+        server.root = str(tmp_path)  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"127.0.0.1:{server.server_port}/hub.git"
+        _exchange_over(f"git+http://vera:secret@{place}", here, there, tmp_path)
+        files = BranchFiles(str(tmp_path / "wrong"), f"http://vera:hidden@{place}", BRANCH, os.environ)
+        with pytest.raises(StorageError) as caught:
+            files.list("writers/")
+        assert "hidden" not in caught.value.message
+        server.shutdown()
+
+
+def _exchange_over(url: str, here: Store, there: Store, folder: Path) -> None:
+    for store, name in ((there, "there"), (here, "here")):
+        context = Context(env=os.environ, store=str(folder / name))
+        with open_git(Remote(url=url), context, True) as transport:
+            fetch(store, transport, EVERYTHING, keeps_content=False)
+            push(store, transport, EVERYTHING)
+    assert state(here) == state(there)
+    add_round(here, REF, "more", "b")
+    for store, name in ((here, "here"), (there, "there")):
+        context = Context(env=os.environ, store=str(folder / name))
+        with open_git(Remote(url=url), context, True) as transport:
+            fetch(store, transport, EVERYTHING, keeps_content=False)
+            push(store, transport, EVERYTHING)
+    assert state(here) == state(there)
+
+
+def test_a_repository_that_is_not_there(tmp_path: Path) -> None:
+    files = BranchFiles(str(tmp_path / "x"), f"file://{tmp_path}/none.git", BRANCH, os.environ)
+    with pytest.raises(StorageError, match="git ls-remote"):
+        files.list("writers/")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git+ssh://",
+        "git+ssh://-oProxyCommand=touch%20x/y",
+        "git+ssh://-x@host/y",
+        "git+ssh://host/-y",
+        "git+ext://sh -c x",
+        "git+file://host/../x y",
+        "git+file:///x#-branch",
+        "git+file:///x#a..b",
+        "git+file:///x#a/",
+        "git+file:///x#a b",
+        "git+file:///x\n",
+        "git+https:///x",
+        "git+ftp://h/x",
+        "git+https://h/x#refs:heads",
+    ],
+)
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(UsageError):
+        parse_git(url)
+
+
+def test_urls() -> None:
+    assert parse_git("git+ssh://git@host:22/a/b.git") == ("ssh://git@host:22/a/b.git", BRANCH)
+    assert parse_git("git+file:///a/b.git#x/y") == ("file:///a/b.git", "x/y")
+    assert parse_git("git+https://[::1]:8/a") == ("https://[::1]:8/a", BRANCH)
+
+
+def test_what_looks_like_an_option_reaches_git_behind_the_dashes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    real = subprocess.run
+
+    def noted(words: list[str], **options: object) -> object:
+        seen.append(words)
+        return real(words, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    with pytest.raises(StorageError):
+        BranchFiles(str(tmp_path / "x"), "--upload-pack=touch x", BRANCH, os.environ).list("writers/")
+    asked = next(words for words in seen if "ls-remote" in words)
+    assert asked[asked.index("--") + 1] == "--upload-pack=touch x"
+    assert not (tmp_path / "x" / "x").exists()

