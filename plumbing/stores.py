@@ -34,9 +34,13 @@ def open_store(context: Context, *, write: bool = False) -> Store:
         on_wait=lambda: say(context, f"waiting for another writer (up to {context.lock_timeout:g} s)"),
     )
     if write:
-        with store.snapshot() as view:
-            store.who = setting(view, "user.name") or store.who
-        _settle(store, context)
+        try:
+            with store.snapshot() as view:
+                store.who = setting(view, "user.name") or store.who
+            _settle(store, context)
+        except BaseException:
+            store.close()
+            raise
     return store
 
 
