@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from _thread import _local
 
 from objstore.errors import StorageError
 
@@ -33,8 +34,18 @@ _FOLDER = os.path.join(os.path.dirname(__file__), "dictionaries")
 
 _zstd: Any = None
 _dictionaries: dict[int, Any] = {}
-_compressors: dict[int, Any] = {}
-_unpackers: dict[int, Callable[[bytes], bytes]] = {}
+_prepared_dictionaries: dict[int, tuple[Any, Any]] = {}
+
+
+class _Contexts(_local):
+    """What zstd works with, by codec. Each thread has its own: two that share one spoil each other's work."""
+
+    def __init__(self) -> None:
+        self.compressors: dict[int, Any] = {}
+        self.unpackers: dict[int, Callable[[bytes], bytes]] = {}
+
+
+_contexts = _Contexts()
 
 
 def _library() -> Any:
@@ -82,18 +93,28 @@ def _dictionary(number: int) -> Any:
     return found
 
 
+def _prepared(number: int) -> tuple[Any, Any]:
+    """The parameters and the dictionary that values are written with. It is kept when it is complete, since other
+    threads see it from then on; reading does not wait for that, so it has one of its own."""
+    found = _prepared_dictionaries.get(number)
+    if found is None:
+        dictionary = _library().ZstdCompressionDict(_dictionary(number).as_bytes())
+        parameters = _parameters(source_size=_USUAL_SIZE, dict_size=len(dictionary))
+        dictionary.precompute_compress(compression_params=parameters)
+        found = _prepared_dictionaries[number] = (parameters, dictionary)
+    return found
+
+
 def _compressor(codec: int) -> Any:
-    found = _compressors.get(codec)
+    found = _contexts.compressors.get(codec)
     if found is None:
         zstd = _library()
         if codec == ZSTD:
             found = zstd.ZstdCompressor(compression_params=_parameters())
         else:
-            dictionary = _dictionary(codec - _WITH_DICTIONARY)
-            parameters = _parameters(source_size=_USUAL_SIZE, dict_size=len(dictionary))
-            dictionary.precompute_compress(compression_params=parameters)
+            parameters, dictionary = _prepared(codec - _WITH_DICTIONARY)
             found = zstd.ZstdCompressor(compression_params=parameters, dict_data=dictionary)
-        _compressors[codec] = found
+        _contexts.compressors[codec] = found
     return found
 
 
@@ -104,7 +125,7 @@ def _parameters(**sizes: int) -> Any:
 
 
 def _unpacker(codec: int) -> Callable[[bytes], bytes]:
-    found = _unpackers.get(codec)
+    found = _contexts.unpackers.get(codec)
     if found is None:
         zstd = _library()
         if codec == ZSTD:
@@ -116,7 +137,7 @@ def _unpacker(codec: int) -> Callable[[bytes], bytes]:
             raise StorageError(
                 f"codec {codec}: unknown", hint="the store was written by a newer objstore: upgrade"
             )
-        _unpackers[codec] = found
+        _contexts.unpackers[codec] = found
     return found
 
 
@@ -145,7 +166,7 @@ def decompress(codec: int, payload: bytes) -> bytes:
     """The value that ``compress`` packed; raises ``StorageError`` for bytes that do not unpack."""
     if codec == PLAIN:
         return payload
-    unpack = _unpackers.get(codec) or _unpacker(codec)
+    unpack = _contexts.unpackers.get(codec) or _unpacker(codec)
     try:
         return unpack(payload)
     except _library().ZstdError as error:
@@ -157,6 +178,6 @@ def unpack_all(codec: int, payloads: list[bytes]) -> list[bytes]:
     if codec == PLAIN:
         return payloads
     try:
-        return list(map(_unpackers.get(codec) or _unpacker(codec), payloads))
+        return list(map(_contexts.unpackers.get(codec) or _unpacker(codec), payloads))
     except _library().ZstdError as error:
         raise StorageError(f"stored bytes do not unpack: {error}") from None
