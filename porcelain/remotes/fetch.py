@@ -6,6 +6,7 @@ from plumbing.options import Arguments, Context
 from plumbing.output import Writer
 from plumbing.stores import open_store
 from porcelain.remotes.transfer import EXCHANGE, chosen_remote, fetch_from, fetched_document, tell_fetched
+from porcelain.remotes.urls import shown
 
 SUMMARY = "bring what another store has and this one has not"
 USAGE = "fetch [--refs PATTERN]... [--content] [--dry-run] [--json] [REMOTE]"
@@ -27,5 +28,5 @@ def run(arguments: Arguments, context: Context) -> int:
         if arguments.json:
             out.json(fetched_document(result))
         else:
-            tell_fetched(out, context, result, name or remote.url, dry_run=arguments.dry_run)
+            tell_fetched(out, context, result, name or shown(remote.url), dry_run=arguments.dry_run)
     return 0

@@ -70,13 +70,6 @@ def parse_http(url: str) -> Target:
     return Target(tls, host, port or (443 if tls else 80), found.path.rstrip("/"), token)
 
 
-def shown(url: str) -> str:
-    """``url`` without what lets its holder in."""
-    scheme, separator, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    return scheme + separator + place.rpartition("@")[2] + slash + path if separator else url
-
-
 def token_for(target: Target, env: Mapping[str, str]) -> str:
     """The token to show; "" where there is none. Raises ``NotFound`` for a file that cannot be read."""
     if target.token or env.get("OBJSTORE_TOKEN"):

@@ -6,6 +6,7 @@ from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, table, terminal_width
 from plumbing.stores import open_store
 from porcelain.remotes.config import all_remotes
+from porcelain.remotes.urls import shown
 
 SUMMARY = "list the remotes of the store"
 USAGE = "remote list [--json]"
@@ -27,14 +28,14 @@ def run(arguments: Arguments, context: Context) -> int:
                         "name": name,
                         "patterns": list(remote.patterns),
                         "program": remote.program,
-                        "url": remote.url,
+                        "url": shown(remote.url),
                     }
                 )
             return 0
         rows = [
             (
                 name,
-                remote.url,
+                shown(remote.url),
                 " ".join(remote.patterns) or "all refs",
                 "with content" if remote.content else "",
             )

@@ -19,6 +19,7 @@ from porcelain.remotes.transfer import (
     moved_sessions,
     tell_fetched,
 )
+from porcelain.remotes.urls import shown
 from porcelain.session.graft import graft_heads
 from porcelain.session.names import heads, heads_prefix, session_ids
 from porcelain.session.store import refresh_index
@@ -42,7 +43,7 @@ def run(arguments: Arguments, context: Context) -> int:
         if arguments.json:
             out.json(fetched_document(result) | {"grafted": grafted})
         else:
-            tell_pulled(out, context, result, grafted, name or remote.url, dry_run=arguments.dry_run)
+            tell_pulled(out, context, result, grafted, name or shown(remote.url), dry_run=arguments.dry_run)
     return 0
 
 

@@ -9,7 +9,7 @@ from plumbing.options import Arguments, Context
 from plumbing.output import Writer
 from plumbing.stores import open_store
 from porcelain.remotes.transfer import EXCHANGE, chosen_remote, push_to, pushed_document, tell_pushed
-from porcelain.remotes.urls import BUNDLE, parse_url
+from porcelain.remotes.urls import BUNDLE, parse_url, shown
 
 SUMMARY = "bring what this store has to another one that has not"
 USAGE = "push [--refs PATTERN]... [--content] [--dry-run] [--json] [REMOTE]"
@@ -36,5 +36,5 @@ def run(arguments: Arguments, context: Context) -> int:
         if arguments.json:
             out.json(pushed_document(result))
         else:
-            tell_pushed(out, result, name or remote.url, dry_run=arguments.dry_run)
+            tell_pushed(out, result, name or shown(remote.url), dry_run=arguments.dry_run)
     return 0

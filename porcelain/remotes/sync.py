@@ -14,6 +14,7 @@ from porcelain.remotes.transfer import (
     pushed_document,
     tell_pushed,
 )
+from porcelain.remotes.urls import shown
 
 SUMMARY = "pull, then push: afterwards both stores have the same"
 USAGE = "sync [--graft] [--refs PATTERN]... [--content] [--dry-run] [--json] [REMOTE]"
@@ -38,7 +39,7 @@ def run(arguments: Arguments, context: Context) -> int:
                 }
             )
         else:
-            where = name or remote.url
+            where = name or shown(remote.url)
             tell_pulled(out, context, fetched, grafted, where, dry_run=dry_run)
             tell_pushed(out, pushed, where, dry_run=dry_run)
     return 0

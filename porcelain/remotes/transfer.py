@@ -17,7 +17,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable
 from plumbing.packing import keeps_content, tell_renamed
 from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, seen_root
-from porcelain.remotes.urls import open_transport, parse_url
+from porcelain.remotes.urls import open_transport, parse_url, shown
 
 REFS = Option(
     "--refs", "refs", "PATTERN", "only refs like PATTERN (* matches slashes too)", "text", many=True
@@ -78,7 +78,7 @@ def fetch_over(
         content = keeps_content(view)
         scope = _scope(remote, content)
         seen = seen_root(view, name, scope) if name else None
-    with Progress(context, f"fetch from {name or remote.url}") as progress:
+    with Progress(context, f"fetch from {name or shown(remote.url)}") as progress:
         result = fetch(
             store,
             transport,
@@ -107,7 +107,7 @@ def push_to(store: Store, name: str, remote: Remote, context: Context, *, dry_ru
     """Push to a remote."""
     with (
         open_transport(remote, context, write=not dry_run) as transport,
-        Progress(context, f"push to {name or remote.url}") as progress,
+        Progress(context, f"push to {name or shown(remote.url)}") as progress,
     ):
         return push(store, transport, remote.scope(), dry_run=dry_run, on_progress=progress.advance)
 

@@ -135,3 +135,10 @@ def _is_large(folder: str) -> bool:
 def open_bundle(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
     """A bundle."""
     yield BundleTransport(os.path.join(context.cwd, parse_url(remote.url).place))
+
+
+def shown(url: str) -> str:
+    """``url`` without what lets its holder in."""
+    scheme, separator, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return scheme + separator + place.rpartition("@")[2] + slash + path if separator else url

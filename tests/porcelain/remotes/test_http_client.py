@@ -22,7 +22,8 @@ from objstore.sync.transport import Transport
 from plumbing.options import Context
 from porcelain.main import main
 from porcelain.remotes.config import Remote
-from porcelain.remotes.http_client import HttpTransport, Target, open_http, parse_http, shown, token_for
+from porcelain.remotes.http_client import HttpTransport, Target, open_http, parse_http, token_for
+from porcelain.remotes.urls import shown
 from tests.objstore.sync.building import EVERYTHING, add_round, opened, put_node, sound, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
