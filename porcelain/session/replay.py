@@ -45,7 +45,7 @@ class Run(Struct, frozen=True, kw_only=True):
     ``keys`` are the ids of the events, ``last_seq``, ``last_hash`` and ``root`` the number, ``event_hash`` and
     ``session_root`` of the last one. ``previous``, ``prev_root``, ``body`` and ``first_hash`` are what the first states
     of the event before it, its body and its ``event_hash``. Of the nodes: ``seqs`` (ascending), those of their parents,
-    their hashes, and the ``parent_node_hash`` that each states. Digests are raw, roots hex.
+    their hashes and leaf hashes, and the ``parent_node_hash`` that each states. Digests are raw, roots hex.
     """
 
     keys: list[bytes]
@@ -59,6 +59,7 @@ class Run(Struct, frozen=True, kw_only=True):
     seqs: list[int]
     parents: list[int]
     hashes: list[bytes]
+    leaves: list[bytes]
     above: list[bytes]
 
 
@@ -66,7 +67,7 @@ class Tree:
     """Nodes by ``seq``, with their hashes, parents and children; kept so that every link holds.
 
     ``minted`` are nodes that a label made and that no event names: canonical bytes by digest. ``load`` gives the node
-    for a hash, where ``add_run`` left it out of ``nodes``.
+    for a hash, where ``add_run`` left it out of ``nodes``. ``leaves`` are those leaf hashes that it brought.
     """
 
     def __init__(self, load: Callable[[bytes], Node] | None = None) -> None:
@@ -77,6 +78,7 @@ class Tree:
         self.children: dict[int, list[int]] = {}
         self.events: dict[int, str] = {}
         self.minted: dict[bytes, bytes] = {}
+        self.leaves: dict[int, bytes] = {}
         self.last = -1
 
     def add(self, node: Node, digest: bytes, parent: int | None) -> int:
@@ -109,6 +111,7 @@ class Tree:
                 del hashes[seq]
             return False
         self.parents.update(zip(run.seqs, run.parents, strict=True))
+        self.leaves.update(zip(run.seqs, run.leaves, strict=True))
         children = self.children
         for seq, parent in zip(run.seqs, run.parents, strict=True):
             if parent in children:
@@ -147,6 +150,7 @@ class Tree:
             if digest != self.hashes[at]:
                 self.minted[digest] = kinds.encode(node)
             self.nodes[at], self.hashes[at] = node, digest
+            self.leaves.pop(at, None)
         return changed
 
     def path(self, seq: int) -> list[int]:
@@ -158,12 +162,17 @@ class Tree:
 
     def subtree_hashes(self) -> dict[int, bytes]:
         """The subtree hash of every node; raises ``merkle.SiblingOrder`` for equal siblings."""
-        return subtree_hashes(self.hashes, self.children)
+        others = self.hashes.keys() - self.leaves.keys()
+        return _bottom_up(self.leaves | {seq: leaf_hash(self.hashes[seq]) for seq in others}, self.children)
 
 
 def subtree_hashes(hashes: Mapping[int, bytes], children: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
     """Subtree hashes by ``seq`` from node hashes and children by ``seq``, bottom up."""
-    found = dict(zip(hashes, map(leaf_hash, hashes.values()), strict=True))
+    return _bottom_up(dict(zip(hashes, map(leaf_hash, hashes.values()), strict=True)), children)
+
+
+def _bottom_up(found: dict[int, bytes], children: Mapping[int, Iterable[int]]) -> dict[int, bytes]:
+    """``found``, which has the leaf hash of every node, with those of nodes that have children replaced."""
     for seq in sorted(children, reverse=True):
         found[seq] = hash_over(found[seq], sorted([found[one] for one in children[seq]]))
     return found

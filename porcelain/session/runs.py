@@ -20,6 +20,7 @@ from typing import NamedTuple, TypeVar
 
 from objstore.digest import DIGEST_SIZE
 from objstore.errors import StorageError
+from objstore.merkle import leaf_hash
 from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from porcelain.session.events import KIND, ZERO_ROOT, Event
@@ -176,7 +177,7 @@ def _is_in_order(run: EventRun) -> bool:
     texts, first = run.texts, int(run.texts.number[0])
     if (
         first < 2
-        or list(texts.number) != [b"%d" % number for number in range(first, first + len(run.keys))]
+        or list(map(int, texts.number)) != list(range(first, first + len(run.keys)))
         or texts.prev_root[1:] != texts.session_root[:-1]
         or ZERO_ROOT.encode() in texts.prev_root
         or not all(map(lt, texts.parent, [bates[-6:] for bates in texts.bates]))
@@ -218,6 +219,7 @@ def _with_nodes(view: Snapshot, patterns: Patterns, run: EventRun) -> Run | None
         seqs=seqs,
         parents=list(map(int, texts.parent)),
         hashes=hashes,
+        leaves=list(map(leaf_hash, hashes)),
         above=_digests(above),
     )
 
@@ -242,6 +244,8 @@ def _are_times(column: Sequence[bytes]) -> bool:
 
 
 def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
     try:
         data.decode()
     except UnicodeDecodeError:
