@@ -171,7 +171,8 @@ def _import(folder: Path, nodes: int) -> Row:
 def _verify(store: Store, sid: str, export: Path, nodes: int) -> Row:
     with store.snapshot() as view:
         count = open_session(view, sid).state.node_count
-        seconds = timed(lambda: chain_check(view, sid))
+        path: str = store.database.path  # type: ignore[union-attr]
+        seconds = timed(lambda: chain_check(view, sid, path=path))
     return _pace("session: verify in full", count, seconds, 100_000)
 
 

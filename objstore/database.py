@@ -126,6 +126,27 @@ class LmdbSnapshot:
                 found[value[:CHECKSUM]] = Stored(name, data)
         return [found.get(key) for key in keys]
 
+    def get_verified(
+        self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]
+    ) -> list[bytes] | None:
+        # Not in the order of the index, as in ``get_many``: then every value would have to be put back in its place.
+        values = [value for key in keys if (value := self._stored(key)) is not None]
+        if len(values) != len(keys) or kind not in self._kinds:
+            return None
+        heads = {value[KIND:HEADER] for value in values}
+        number = self._kinds.index(kind)
+        if any(len(head) != HEADER - KIND or head[0] != number for head in heads):
+            return None
+        if [crc32(v[CHECKED:]) for v in values] != [
+            int.from_bytes(v[CHECKSUM:CHECKED], "big") for v in values
+        ]:
+            return None
+        if len(heads) == 1:
+            datas = unpack_all(values[0][CODEC], [value[HEADER:] for value in values])
+        else:
+            datas = [decompress(value[CODEC], value[HEADER:]) for value in values]
+        return datas if digests(datas) == list(keys) else None
+
     def kind(self, key: bytes) -> str | None:
         value = self._stored(key)
         if value is None:

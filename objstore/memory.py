@@ -32,6 +32,12 @@ class MemorySnapshot:
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         return [self._objects.get(key) for key in keys]
 
+    def get_verified(
+        self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]
+    ) -> list[bytes] | None:
+        datas = [found.data for found in self.get_many(keys) if found is not None and found.kind == kind]
+        return datas if digests(datas) == list(keys) else None
+
     def kind(self, key: bytes) -> str | None:
         found = self._objects.get(key)
         return None if found is None else found.kind

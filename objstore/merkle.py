@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from operator import lt
 from typing import Annotated
 
 import msgspec
@@ -79,7 +80,8 @@ def _require_digests(hashes: Iterable[bytes]) -> None:
 
 
 def _parents(layer: Sequence[bytes]) -> list[bytes]:
-    parents = [_combine(layer[at], layer[at + 1]) for at in range(0, len(layer) - 1, 2)]
+    pairs = zip(layer[::2], layer[1::2], strict=False)
+    parents = [sha256(b"\x03" + left + right).digest() for left, right in pairs]
     if len(layer) % 2:
         parents.append(_combine(layer[-1], layer[-1]))
     return parents
@@ -103,9 +105,9 @@ def root_of_contents(contents: Iterable[bytes]) -> bytes:
 
 def root_of_sorted(hashes: Sequence[bytes]) -> bytes:
     """The root over ``hashes`` (32 bytes each); raises ``SiblingOrder`` unless they ascend strictly."""
-    for index in range(1, len(hashes)):
-        if hashes[index - 1] >= hashes[index]:
-            raise SiblingOrder(index, equal=hashes[index - 1] == hashes[index])
+    if not all(map(lt, hashes, hashes[1:])):
+        index = next(at for at in range(1, len(hashes)) if hashes[at - 1] >= hashes[at])
+        raise SiblingOrder(index, equal=hashes[index - 1] == hashes[index])
     return root(hashes)
 
 

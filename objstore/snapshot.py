@@ -11,7 +11,7 @@ from objstore.errors import AmbiguousId, NotFound, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import NamedTuple, Protocol
 
     from objstore.refs import ReflogEntry
@@ -34,6 +34,12 @@ class Snapshot(Protocol):
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         """``get`` of each, in the order asked."""
+
+    def get_verified(
+        self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]
+    ) -> list[bytes] | None:
+        """The bytes of objects of one kind, in the order asked, or None where any is not here or does not hash to its
+        key; ``digests`` is the store's ``digest.hasher_of_many``. The quickest way to read what is to be verified."""
 
     def kind(self, key: bytes) -> str | None:
         """The name of the object's kind, or None; cheaper than ``get``."""

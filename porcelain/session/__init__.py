@@ -18,6 +18,7 @@ The model (no commands, nothing is printed; all functions take a ``Store`` or a 
 ``proofs``           ``prove_node``, ``prove_insertion``;  ``proof_checking``  ``check_proof`` (needs no store)
 ``graft``            ``graft_heads``, ``join_heads``
 ``replay``           the tree that a chain of events stands for;  ``index``  the derived rows
+``runs``             many events and nodes checked at a time;  ``run_finding``  with another process beside this one
 ===================  ==================================================================================================
 
 >>> sid, state = new_session(store)

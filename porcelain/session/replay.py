@@ -21,8 +21,8 @@ from porcelain.session.events import KIND, RULES, Body, Event, node_seq
 from porcelain.session.identity import seq_of
 from porcelain.session.nodes import Node, hash_over, node_hash
 
-#: Objects that are read together.
-GROUP = 1024
+#: Objects that are read together: few enough for what is made of them to stay in the processor's cache.
+GROUP = 128
 
 Reason = Literal["hash_mismatch", "prev_mismatch", "root_mismatch", "unparseable", "unknown_rules"]
 

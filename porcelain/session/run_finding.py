@@ -26,9 +26,10 @@ from porcelain.session.replay import Run, in_groups
 from porcelain.session.runs import likely_events, patterns_of, read_runs
 
 #: Groups of events from which on another process pays for its start.
-_PARALLEL_FROM = 20
-#: Groups in a task.
-_TASK_GROUPS = 8
+_PARALLEL_FROM = 160
+#: Groups in a task, and in one of its results.
+_TASK_GROUPS = 64
+_RESULT_GROUPS = 4
 
 #: The runs of a group of events, which has a number.
 _Found = tuple[int, list[Run]]
@@ -87,8 +88,7 @@ def _find_in_other(share: _Share, groups: _Groups, found: dict[int, list[Run]], 
     with suppress(OSError), closing(cast("Generator[tuple[int, bytes | None]]", results)):
         for _, result in results:
             if result is not None:
-                number, runs = msgspec.msgpack.decode(result, type=_Found)
-                found[number] = runs
+                found.update(msgspec.msgpack.decode(result, type=list[_Found]))
             if met.is_set():
                 return
 
@@ -102,7 +102,12 @@ def serve_groups(argument: bytes) -> Serve:
 
     def serve(task: bytes) -> Iterable[bytes]:
         with database.snapshot() as view:
-            for number, group in msgspec.msgpack.decode(task, type=list[tuple[int, list[bytes]]]):
-                yield msgspec.msgpack.encode((number, read_runs(view, patterns, group)))
+            groups = msgspec.msgpack.decode(task, type=list[tuple[int, list[bytes]]])
+            for at in range(0, len(groups), _RESULT_GROUPS):
+                done = [
+                    (number, read_runs(view, patterns, group))
+                    for number, group in groups[at : at + _RESULT_GROUPS]
+                ]
+                yield msgspec.msgpack.encode(done)
 
     return serve

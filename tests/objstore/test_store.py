@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from objstore.batch import Batch
 from objstore.core import ListOf, Text
+from objstore.digest import hasher_of_many
 from objstore.errors import (
     AmbiguousId,
     CheckFailed,
@@ -128,6 +129,23 @@ def test_keys_that_agree_in_their_first_bytes_are_told_apart(tmp_path: Path) -> 
             assert got_second is not None and got_second.data == b"two"
             assert view.get(bytes(8) + b"c" * 24) is None
             assert sorted(view.keys_from(bytes(8), None)) == [first, second]
+
+
+def test_many_objects_are_read_and_verified_at_once(tmp_path: Path) -> None:
+    digests = hasher_of_many("sha256")
+    values = ["", "a", "long " * 500, *(f"text {i}" for i in range(40))]  # stored plain and compressed
+    with Store.init(tmp_path / "store") as disk:
+        for store in (disk, Store(MemoryDatabase())):
+            keys = [bytes.fromhex(store.put(text(value))) for value in values][::-1]
+            other = bytes.fromhex(store.put({"base64": "", "media_type": "x/y", "type": "blob"}))
+            with store.snapshot() as view:
+                found = view.get_verified(keys, "text", digests)
+                assert found == [view.get(key).data for key in keys]  # type: ignore[union-attr]
+                assert view.get_verified([*keys, b"\0" * 32], "text", digests) is None
+                assert view.get_verified([*keys, other], "text", digests) is None
+                assert view.get_verified(keys, "blob", digests) is None
+                assert view.get_verified(keys, "unheard-of", digests) is None
+                assert view.get_verified(keys, "text", hasher_of_many("blake3")) is None
 
 
 def test_refs_compare_and_swap_with_reflog(store: Store) -> None:

@@ -27,10 +27,11 @@ def run(arguments: Arguments, context: Context) -> int:
 def check(arguments: Arguments, context: Context, *, replay: bool = False) -> int:
     """Check the session that ``--sid`` names, or all; with ``replay`` every earlier root too."""
     with open_store(context) as store, store.snapshot() as view:
+        path: str = store.database.path  # type: ignore[union-attr]
         if arguments.sid is None:
-            checks = check_all(view, replay=replay)
+            checks = check_all(view, replay=replay, path=path)
         else:
-            checks = chain_check(view, find_session(view, arguments.sid), replay=replay)
+            checks = chain_check(view, find_session(view, arguments.sid), replay=replay, path=path)
     with Writer(context.stdout) as out:
         for one in checks:
             if arguments.json:

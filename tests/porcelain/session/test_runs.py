@@ -71,8 +71,11 @@ class One:
     def __init__(self, *objects: tuple[str, bytes]) -> None:
         self.objects = {sha256(data).digest(): Stored(kind, data) for kind, data in objects}
 
-    def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
-        return [self.objects.get(key) for key in keys]
+    def get_verified(
+        self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]
+    ) -> list[bytes] | None:
+        datas = [found.data for key in keys if (found := self.objects.get(key)) is not None]
+        return datas if digests(datas) == list(keys) else None
 
 
 _EDITS = st.lists(
@@ -220,6 +223,7 @@ def test_another_process_finds_the_same_runs(
     monkeypatch.setattr(replay, "GROUP", 4)
     monkeypatch.setattr(run_finding, "_PARALLEL_FROM", 1)
     monkeypatch.setattr(run_finding, "_TASK_GROUPS", 3)
+    monkeypatch.setattr(run_finding, "_RESULT_GROUPS", 2)
     sid = grown(disk, turn, 30)
     path = str(tmp_path / "store")
     with disk.snapshot() as view:
