@@ -16,11 +16,13 @@ from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.tasks import Task, provider_module
+from porcelain.importing.tasks import PROVIDERS, Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
 from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
 from porcelain.providers.redaction import RULES, redact_text
 
+#: Stands in ``local`` while all that was ever landed has been assembled.
+SETTLED = b"import/settled"
 #: Between a native id and what tells apart two conversations that carry the same one.
 _COPY = "~"
 
@@ -41,10 +43,12 @@ class Place(Struct):
 
 
 class Plan(Struct):
-    """Everything an import found; ``cursors`` by provider and path."""
+    """Everything an import found; ``cursors`` by provider and path. ``whole`` says that all conversations that were
+    ever landed from here were looked at for what an import that died has left, or that none has left anything."""
 
     places: list[Place] = field(default_factory=list)
     cursors: dict[str, dict[str, Cursor]] = field(default_factory=dict)
+    whole: bool = False
 
     @property
     def tasks(self) -> list[Task]:
@@ -77,7 +81,11 @@ def make_plan(
     ``providers`` limits the agents. Nothing is read of files that have not changed. Raises ``UsageError`` for a path
     that is no agent's. ``home`` may be None where there are paths.
     """
-    plan = Plan(cursors={name: load_cursors(view, name) for name in providers})
+    settled = view.local(SETTLED) is not None
+    plan = Plan(
+        cursors={name: load_cursors(view, name) for name in providers},
+        whole=settled or (not paths and set(providers) >= set(PROVIDERS)),
+    )
     claimed: dict[tuple[str, str], str] = {}
     planned: set[str] = set()
     number = 0
@@ -89,10 +97,12 @@ def make_plan(
         for conversation in _names(wanted, cursors, claimed):
             place.conversations += 1
             place.files += len(conversation.sources)
-            task = _task(view, store, number, conversation, cursors)
             changed = sum(
                 _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
             )
+            if not changed and settled:
+                continue
+            task = _task(view, store, number, conversation, cursors)
             if changed or _behind(task):
                 place.changed_files += changed
                 place.tasks.append(task)
