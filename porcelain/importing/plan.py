@@ -15,6 +15,7 @@ from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.tasks import PROVIDERS, Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
@@ -39,6 +40,7 @@ class Place(Struct):
     tasks: list[Task] = field(default_factory=list)
     gone: list[Cursor] = field(default_factory=list)
     changed_files: int = 0
+    checked: int = 0
     exists: bool = True
 
 
@@ -75,11 +77,13 @@ def make_plan(
     keep: bool,
     env: Mapping[str, str],
     home: Path | None,
+    check: bool = False,
 ) -> Plan:
     """Look at the agents' own folders (below ``home``), or at ``paths``, which exist, and say what is to do.
 
-    ``providers`` limits the agents. Nothing is read of files that have not changed. Raises ``UsageError`` for a path
-    that is no agent's. ``home`` may be None where there are paths.
+    ``providers`` limits the agents. Nothing is read of files that have not changed, unless ``check`` asks that what was
+    imported of every file be compared with it: one that differs is read again as a rewritten one. Raises ``UsageError``
+    for a path that is no agent's. ``home`` may be None where there are paths.
     """
     settled = view.local(SETTLED) is not None
     plan = Plan(
@@ -100,9 +104,11 @@ def make_plan(
             changed = sum(
                 _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
             )
-            if not changed and settled:
+            if not changed and settled and not check:
                 continue
             task = _task(view, store, number, conversation, cursors)
+            if check:
+                changed += _check(view, task, place)
             if changed or _behind(task):
                 place.changed_files += changed
                 place.tasks.append(task)
@@ -273,6 +279,24 @@ def _task(
         flow=flow.hex() if flow is not None else None,
         assembled=reached,
     )
+
+
+def _check(view: Snapshot, task: Task, place: Place) -> int:
+    """Compare the files of a conversation with what was imported of them; how many differ that seemed the same. Their
+    cursors are made to say that nothing of them can be taken for known."""
+    count = 0
+    for source in task.conversation.sources:
+        cursor = task.cursors.get(source.path)
+        if cursor is None or task.landed is None or not is_checked(source, cursor):
+            continue
+        place.checked += 1
+        try:
+            if differs(view, task.landed, source, cursor):
+                task.cursors[source.path] = msgspec.structs.replace(cursor, tail="", mtime_ns=0)
+                count += 1
+        except OSError:
+            continue  # landing says so
+    return count
 
 
 def _reopened(cursor: Cursor) -> Cursor:
