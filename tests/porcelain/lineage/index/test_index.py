@@ -21,7 +21,8 @@ from porcelain.lineage.index import opening
 from porcelain.lineage.index.opening import NAME, bring_up, open_lineage
 from porcelain.lineage.index.update import Work
 from porcelain.lineage.projection import Projection
-from tests.porcelain.importing.driving import copy_home, run, succeed
+from tests.porcelain.importing.driving import copy_home, finish, patched, run, start, succeed
+from tests.porcelain.lineage import usage_homes as homes
 from tests.porcelain.lineage.pi_home import PiHome
 
 
@@ -299,3 +300,50 @@ def test_what_bears_on_a_conversation_is_what_everything_says(life: Life) -> Non
                 assert part.nodes.by_id == {name: whole.nodes.by_id[name] for name in mine}
                 assert part.decisions == [one for one in whole.decisions if one.source in mine]
                 assert part.threads == [one for one in whole.threads if one.root.id in mine]
+
+
+def test_forks_that_do_not_name_their_origin(tmp_path: Path) -> None:
+    """OpenCode's: any conversation of the folder may be it, and more of them come one by one."""
+    home, store = tmp_path / "home", tmp_path / "store"
+    tokens = {"input": 100, "output": 20, "reasoning": 0, "cache": {"read": 7, "write": 1}}
+    for number in range(4):
+        messages = [(f"msg_{number}{n:02}", 1_780_000_000_000 + 1000 * n, tokens) for n in range(6 + number)]
+        title = "compost (fork #1)" if number % 2 else "compost"
+        homes.opencode_session(home, f"ses_2origin{number}", "1.1.65", messages, title=title)
+        succeed(store, "import", home=home)
+        check(store)
+    with Store.open(store, read_only=True) as opened, open_lineage(opened) as indexed:
+        rules = {row["metadata_json"]["rule"] for row in indexed.projection().tables["edges"]}
+    assert "retold-fork" in rules
+
+
+def test_several_processes_make_one_index(life: Life) -> None:
+    """All at once, where there is none: each sees all of it, and one of them leaves it behind."""
+    for name in (NAME, NAME + "-wal", NAME + "-shm"):
+        (life.store / name).unlink(missing_ok=True)
+    processes = [
+        start(life.store, "lineage", "threads", "--all", "--json", home=life.home.home) for _ in range(4)
+    ]
+    results = [finish(process) for process in processes]
+    assert {(result.code, result.err) for result in results} == {(0, "")}
+    assert len({result.out for result in results}) == 1
+    assert len(results[0].out.splitlines()) == 40
+    check(life.store)
+    assert brought_up(life.store) == Work()
+
+
+def test_a_process_that_was_killed_while_it_made_the_index(life: Life) -> None:
+    (life.store / NAME).unlink()
+    script = patched(
+        life.store.parent / "killed.py",
+        "import os, signal, porcelain.lineage.index.update as update",
+        "real = update.write_rows",
+        "def write_rows(*arguments):",
+        "    real(*arguments)",
+        "    os.kill(os.getpid(), signal.SIGKILL)",
+        "update.write_rows = write_rows",
+    )
+    result = run(life.store, "lineage", "threads", home=life.home.home, script=script)
+    assert result.code == -9
+    check(life.store)
+    assert brought_up(life.store) == Work()
