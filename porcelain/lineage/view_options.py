@@ -11,13 +11,13 @@ from objstore.store import Store
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Writer, encode, say
 from plumbing.stores import open_store
-from porcelain.lineage.html_view import html_lines
 from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.markdown import markdown_lines
 from porcelain.lineage.output_file import replacing
-from porcelain.lineage.text_view import text_lines
-from porcelain.lineage.view_document import MARK, Document
 from porcelain.lineage.view_names import LABELS
+from porcelain.lineage.views.html_view import html_lines
+from porcelain.lineage.views.markdown import markdown_lines
+from porcelain.lineage.views.text_view import text_lines
+from porcelain.lineage.views.view_document import MARK, Document
 
 #: Forms by the end of a file's name.
 _BY_SUFFIX = {

@@ -15,10 +15,7 @@ from porcelain.lineage.active_time import (
     united,
 )
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.timeline_model import day_of
-from porcelain.lineage.timeline_text import hours
 from porcelain.lineage.usage_index import measured
-from porcelain.lineage.view_document import MARK, Document, Grid, Section
 from porcelain.lineage.view_names import Names
 from porcelain.lineage.view_options import (
     DOCUMENT_FORMS,
@@ -34,6 +31,9 @@ from porcelain.lineage.view_options import (
     open_indexed,
     write_view,
 )
+from porcelain.lineage.views.timeline_model import day_of
+from porcelain.lineage.views.timeline_text import hours
+from porcelain.lineage.views.view_document import MARK, Document, Grid, Section
 
 SUMMARY = "how long projects and conversations were worked on"
 USAGE = "lineage active [--sessions] [--format FORM] [-o FILE] [--labels TYPE,...]"

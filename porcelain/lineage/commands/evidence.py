@@ -7,10 +7,8 @@ import msgspec
 from plumbing.options import Arguments, Context
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.evidence_report import evidence_document, evidence_value, make_evidence
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
-from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     DOCUMENT_FORMS,
     FORCE,
@@ -24,6 +22,8 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
+from porcelain.lineage.views.evidence_report import evidence_document, evidence_value, make_evidence
+from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "what supports the lineage, and what contradicts it"
 USAGE = "lineage evidence [--format FORM] [-o FILE] [--labels TYPE,...] [CONVERSATION]"

@@ -9,13 +9,8 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.dot import dot_graph
-from porcelain.lineage.graph_model import Graph, make_graph
-from porcelain.lineage.graph_text import graph_document
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
-from porcelain.lineage.mermaid import mermaid_graph
-from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     FORCE,
     GRAPH_FORMS,
@@ -29,6 +24,11 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
+from porcelain.lineage.views.dot import dot_graph
+from porcelain.lineage.views.graph_model import Graph, make_graph
+from porcelain.lineage.views.graph_text import graph_document
+from porcelain.lineage.views.mermaid import mermaid_graph
+from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "which conversation came from which"
 USAGE = (

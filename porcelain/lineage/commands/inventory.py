@@ -8,8 +8,6 @@ from plumbing.options import Arguments, Context, Option
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.inventory_model import inventory_document, inventory_value, make_inventory
-from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     DOCUMENT_FORMS,
     FORCE,
@@ -23,6 +21,8 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
+from porcelain.lineage.views.inventory_model import inventory_document, inventory_value, make_inventory
+from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "every file that a conversation was seen in"
 USAGE = "lineage inventory [--provider P] [--gone] [--format FORM] [-o FILE] [--labels TYPE,...]"

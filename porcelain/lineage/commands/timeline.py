@@ -9,11 +9,7 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, terminal_width
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.mermaid import gantt
-from porcelain.lineage.timeline_model import Timeline, make_timeline, time_of
-from porcelain.lineage.timeline_text import TITLES, timeline_document
 from porcelain.lineage.usage_index import measured
-from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     DOCUMENT_FORMS,
     FORCE,
@@ -28,6 +24,10 @@ from porcelain.lineage.view_options import (
     open_indexed,
     write_view,
 )
+from porcelain.lineage.views.mermaid import gantt
+from porcelain.lineage.views.timeline_model import Timeline, make_timeline, time_of
+from porcelain.lineage.views.timeline_text import TITLES, timeline_document
+from porcelain.lineage.views.view_document import MARK
 
 _FORMS = (*DOCUMENT_FORMS, "mermaid")
 SUMMARY = "when projects and conversations were active"

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.lineage.graph_lanes import lanes_of
-from porcelain.lineage.graph_model import RELATIONS, Link, Node, place
-from porcelain.lineage.svg_drawing import SMALL, WIDE, fitting, fitting_path
-from porcelain.lineage.timeline_model import DAY, Axis, Line
+from porcelain.lineage.views.graph_lanes import lanes_of
+from porcelain.lineage.views.graph_model import RELATIONS, Link, Node, place
+from porcelain.lineage.views.svg_drawing import SMALL, WIDE, fitting, fitting_path
+from porcelain.lineage.views.timeline_model import DAY, Axis, Line
 from tests.porcelain.importing.driving import objstore, succeed
 from tests.porcelain.lineage import usage_homes as homes
 

@@ -13,8 +13,8 @@ from plumbing.output import counted
 from porcelain.lineage.columns import FILE_EVIDENCE
 from porcelain.lineage.listing import LABEL_PRIORITY
 from porcelain.lineage.projection import Dangling, Projection, Row
-from porcelain.lineage.view_document import Document, Grid, Section
 from porcelain.lineage.view_names import Names
+from porcelain.lineage.views.view_document import Document, Grid, Section
 
 
 class Claimed(Struct, frozen=True, kw_only=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbing.output import printable
-from porcelain.lineage.graph_model import Graph, Link, Node
-from porcelain.lineage.graph_words import facts_of, link_words, state_of
-from porcelain.lineage.view_document import MARK
+from porcelain.lineage.views.graph_model import Graph, Link, Node
+from porcelain.lineage.views.graph_words import facts_of, link_words, state_of
+from porcelain.lineage.views.view_document import MARK
 
 _STYLES = {
     "continuation": 'color="#1565a8"',

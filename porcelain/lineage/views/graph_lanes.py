@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from porcelain.lineage.graph_model import Placed
+from porcelain.lineage.views.graph_model import Placed
 
 
 class Lanes(Struct, frozen=True, kw_only=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from porcelain.lineage import svg_drawing as svg
-from porcelain.lineage.graph_lanes import lanes_of
-from porcelain.lineage.graph_model import Placed, Thread
-from porcelain.lineage.graph_words import facts_of, link_words, state_of
+from porcelain.lineage.views import svg_drawing as svg
+from porcelain.lineage.views.graph_lanes import lanes_of
+from porcelain.lineage.views.graph_model import Placed, Thread
+from porcelain.lineage.views.graph_words import facts_of, link_words, state_of
 
 _ROW = 44
 _LANE = 20

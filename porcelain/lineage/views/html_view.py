@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from porcelain.lineage.svg_drawing import clean
-from porcelain.lineage.view_document import MARK, Document, Grid, Section
+from porcelain.lineage.views.svg_drawing import clean
+from porcelain.lineage.views.view_document import MARK, Document, Grid, Section
 
 #: Neither scripts nor anything from elsewhere, whatever the page says.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbing.output import counted
-from porcelain.lineage.graph_lanes import Lanes, lanes_of
-from porcelain.lineage.graph_model import Graph, Node, Placed, Thread
-from porcelain.lineage.graph_picture import thread_picture
-from porcelain.lineage.graph_words import facts_of, link_words, state_of, when
-from porcelain.lineage.view_document import Document, Grid, Section
+from porcelain.lineage.views.graph_lanes import Lanes, lanes_of
+from porcelain.lineage.views.graph_model import Graph, Node, Placed, Thread
+from porcelain.lineage.views.graph_picture import thread_picture
+from porcelain.lineage.views.graph_words import facts_of, link_words, state_of, when
+from porcelain.lineage.views.view_document import Document, Grid, Section
 
 #: Above this many threads a page begins with a list of them.
 _LISTED_FROM = 3

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from plumbing.output import counted
-from porcelain.lineage.timeline_model import Timeline, time_of
-from porcelain.lineage.timeline_picture import timeline_picture
-from porcelain.lineage.view_document import Document, Grid, Section
+from porcelain.lineage.views.timeline_model import Timeline, time_of
+from porcelain.lineage.views.timeline_picture import timeline_picture
+from porcelain.lineage.views.view_document import Document, Grid, Section
 
 TITLES = {"project": "Project timeline", "session": "Session timeline"}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from plumbing.output import printable
-from porcelain.lineage.view_document import MARK, Document, Grid, Section
+from porcelain.lineage.views.view_document import MARK, Document, Grid, Section
 
 #: What means something to Markdown within a line.
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&!])")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbing.output import printable, table
-from porcelain.lineage.view_document import MARK, Document, Section
+from porcelain.lineage.views.view_document import MARK, Document, Section
 
 
 def text_lines(document: Document, width: int | None = None) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from porcelain.lineage import svg_drawing as svg
-from porcelain.lineage.timeline_model import DAY, Axis, Line, Timeline, day_of, time_of
+from porcelain.lineage.views import svg_drawing as svg
+from porcelain.lineage.views.timeline_model import DAY, Axis, Line, Timeline, day_of, time_of
 
 _LABEL = 330
 _GAP = 14

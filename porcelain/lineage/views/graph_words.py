@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plumbing.output import counted
-from porcelain.lineage.graph_model import Link, Node
+from porcelain.lineage.views.graph_model import Link, Node
 
 
 def facts_of(node: Node) -> str:

@@ -12,8 +12,8 @@ from plumbing.output import counted, human_size
 from porcelain.lineage.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
 from porcelain.lineage.listing import LABEL_PRIORITY
 from porcelain.lineage.projection import Projection, records, with_columns
-from porcelain.lineage.view_document import Document, Grid, Section
 from porcelain.lineage.view_names import Names
+from porcelain.lineage.views.view_document import Document, Grid, Section
 
 _STATES = (DAMAGE, PENDING, CONFLICT)
 

@@ -1,0 +1,1 @@
+"""What is shown: graphs, timelines, inventories and reports, as text, Markdown, HTML, Mermaid and DOT."""
