@@ -15,7 +15,7 @@ from msgspec import Struct
 from porcelain.lineage.derived_statements import made
 from porcelain.lineage.identity import bucket_status_id
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import Node, Nodes, Said
+from porcelain.lineage.relations.nodes import Node, Nodes, Said
 
 #: Agents that keep sessions in buckets.
 PROVIDERS = frozenset({"claude", "factory", "oh-my-pi", "pi"})

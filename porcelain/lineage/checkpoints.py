@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from porcelain.lineage.facts import fact
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.times import normal_time
 from porcelain.providers.records import Record
 

@@ -15,8 +15,8 @@ from porcelain.lineage.derive import Lineage
 from porcelain.lineage.facts import fact, news, withdrawn
 from porcelain.lineage.identity import evidence_id
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.relations import meaning
+from porcelain.lineage.relations.decision import meaning
+from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.store import KnownFacts, append_facts, facts_head
 
 #: Who states what is stated by command, unless told otherwise.

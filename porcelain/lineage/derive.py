@@ -12,19 +12,19 @@ from msgspec import Struct
 
 from objstore.snapshot import Snapshot
 from porcelain.lineage.derived_facts import derived_facts
-from porcelain.lineage.edges import Claims, classifications, read_claims, same_native
 from porcelain.lineage.facts import Stored
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.marks import Mark, derived_marks, marks_of_people, stated_marks
-from porcelain.lineage.nodes import Nodes, Said, read_nodes
-from porcelain.lineage.prefixes import Prefix
 from porcelain.lineage.projection import Projection, project
-from porcelain.lineage.relation_rules import decide_all
-from porcelain.lineage.relations import Decision
-from porcelain.lineage.resume import Resume, resume
-from porcelain.lineage.shared_records import Evidence, LandedEvidence, NoEvidence
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.edges import Claims, classifications, read_claims, same_native
+from porcelain.lineage.relations.marks import Mark, derived_marks, marks_of_people, stated_marks
+from porcelain.lineage.relations.nodes import Nodes, Said, read_nodes
+from porcelain.lineage.relations.prefixes import Prefix
+from porcelain.lineage.relations.resume import Resume, resume
+from porcelain.lineage.relations.rules import decide_all
+from porcelain.lineage.relations.shared_records import Evidence, LandedEvidence, NoEvidence
+from porcelain.lineage.relations.threads import Thread, apart, joined, make_threads
 from porcelain.lineage.store import all_facts
-from porcelain.lineage.threads import Thread, apart, joined, make_threads
 
 
 class Lineage(Struct, frozen=True, kw_only=True):

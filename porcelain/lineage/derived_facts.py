@@ -17,12 +17,12 @@ from porcelain.lineage.columns import FILE_EVIDENCE, GONE
 from porcelain.lineage.derived_statements import made, statement_facts
 from porcelain.lineage.facts import Stored, object_id
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.marks import PROVENANCE, as_mark
-from porcelain.lineage.nodes import NAMED_URI, Node
-from porcelain.lineage.prefixes import graded
-from porcelain.lineage.relations import Decision
-from porcelain.lineage.resume import Resume, aside_nodes
-from porcelain.lineage.threads import Thread
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.marks import PROVENANCE, as_mark
+from porcelain.lineage.relations.nodes import NAMED_URI, Node
+from porcelain.lineage.relations.prefixes import graded
+from porcelain.lineage.relations.resume import Resume, aside_nodes
+from porcelain.lineage.relations.threads import Thread
 
 if TYPE_CHECKING:
     from porcelain.lineage.derive import Lineage

@@ -9,9 +9,9 @@ from typing import Any
 
 from porcelain.lineage import identity
 from porcelain.lineage.columns import PRESENCES
-from porcelain.lineage.edges import Claims
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import NAMED_URI, Nodes, Said
+from porcelain.lineage.relations.edges import Claims
+from porcelain.lineage.relations.nodes import NAMED_URI, Nodes, Said
 from porcelain.lineage.statements import confidence
 from porcelain.lineage.times import normal_time
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.prefixes import compare_lines, graded
+from porcelain.lineage.relations.prefixes import compare_lines, graded
 from porcelain.lineage.statements import statement
 
 PROVENANCE = "file-comparison"

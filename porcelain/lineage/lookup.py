@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from objstore.errors import NotFound, UsageError
 from porcelain.lineage.derive import Lineage
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.nodes import Node
 
 
 def find_session(found: Lineage, text: str) -> str:

@@ -19,7 +19,7 @@ from objstore.errors import StorageError
 from porcelain.lineage.derive import Lineage
 from porcelain.lineage.facts import fact
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.statements import statement
 
 TOOL = "objstore"

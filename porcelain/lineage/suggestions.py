@@ -16,7 +16,7 @@ from porcelain.lineage.curation import CURATOR, EDGE_OF, edge
 from porcelain.lineage.derive import Lineage
 from porcelain.lineage.facts import fact
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.nodes import Node
 
 CANDIDATE, PROMOTED, REJECTED = "candidate", "promoted", "rejected"
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.nodes import NAMED_URI
 from porcelain.lineage.projection import Row, with_columns
+from porcelain.lineage.relations.nodes import NAMED_URI
 
 #: Words for ``--labels``, best first by default: types of labels, and what a file says without one.
 LABELS = (*LABEL_PRIORITY, "native_id")

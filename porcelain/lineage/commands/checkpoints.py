@@ -16,8 +16,8 @@ from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.landed_pages import LandedPages
 from porcelain.lineage.lookup import find_session
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.shared_records import observed
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.shared_records import observed
 from porcelain.providers.records import Record, page_record_ids
 
 SUMMARY = "where agents replaced history by a summary"

@@ -14,7 +14,7 @@ from porcelain.lineage.columns import MARK_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
 from porcelain.lineage.curation import CURATOR, conflicts_of, mark, withdraw
 from porcelain.lineage.lookup import find_node
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.nodes import Node
 
 SUMMARY = "mark a file to be kept or given up, or clear a conflict"
 USAGE = """lineage mark [--label NAME] [--reason TEXT] [--replacement FILE] [--by NAME] [--undo] [--json] FILE TYPE

@@ -13,7 +13,7 @@ from porcelain.lineage.columns import REPO_EVENT_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, state
 from porcelain.lineage.curation import CURATOR
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.nodes import Said
+from porcelain.lineage.relations.nodes import Said
 from porcelain.lineage.repos import RepoRecords
 
 SUMMARY = "projects, their folders and remotes"

@@ -12,9 +12,9 @@ from porcelain.lineage.derive import Lineage
 from porcelain.lineage.derived_facts import thread_ids
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.resume import Resume
-from porcelain.lineage.threads import Thread
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.resume import Resume
+from porcelain.lineage.relations.threads import Thread
 
 SUMMARY = "where conversations can be taken up again"
 USAGE = "lineage resume [--json] [ID]"

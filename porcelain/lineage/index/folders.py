@@ -9,11 +9,11 @@ from itertools import pairwise
 import msgspec
 
 from porcelain.lineage.buckets import Kept, bucket_fact, bucket_of, kept
-from porcelain.lineage.edges import folder_of, neighbour_claim
 from porcelain.lineage.facts import Stored, object_id
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
+from porcelain.lineage.relations.edges import folder_of, neighbour_claim
+from porcelain.lineage.relations.nodes import Node
 
 _KEPT = msgspec.msgpack.Decoder(Kept)
 #: A transcript as ``node`` has it; ``folder`` and the bucket are None where it is in none that counts.

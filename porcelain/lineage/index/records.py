@@ -16,8 +16,8 @@ from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.index.tokens import of_id, of_key
 from porcelain.lineage.landed_pages import LandedPages
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.shared_records import LandedEvidence, nearest, record_keys
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.shared_records import LandedEvidence, nearest, record_keys
 
 _DECODER = msgspec.msgpack.Decoder(ObservedFile)
 

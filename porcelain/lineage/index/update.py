@@ -48,7 +48,6 @@ from porcelain.lineage.index.tables import (
 )
 from porcelain.lineage.index.tokens import of_id
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import NAMED_URI
 from porcelain.lineage.projection import (
     Dangling,
     Row,
@@ -57,6 +56,7 @@ from porcelain.lineage.projection import (
     plain_rows,
     settle_references,
 )
+from porcelain.lineage.relations.nodes import NAMED_URI
 from porcelain.lineage.schema import BY_KIND, FACT_TABLES
 from porcelain.lineage.store import read_facts
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.lineage.prefixes import Prefix, compare_lines, graded
+from porcelain.lineage.relations.prefixes import Prefix, compare_lines, graded
 
 
 def lines(count: int, mark: str = "", start: int = 0) -> list[bytes]:

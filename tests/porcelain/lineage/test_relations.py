@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from porcelain.lineage.derive import derive, view_of
 from porcelain.lineage.derived_facts import derived_facts
 from porcelain.lineage.kinds import check_fact
+from porcelain.lineage.relations.shared_records import Known
 from porcelain.lineage.reports import Stated
-from porcelain.lineage.shared_records import Known
 from tests.porcelain.lineage.world import View, World
 
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from porcelain.lineage import shared_records
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.shared_records import LandedEvidence
+from porcelain.lineage.relations import shared_records
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.shared_records import LandedEvidence
 from tests.porcelain.importing.driving import succeed
 from tests.porcelain.lineage.pi_home import PiHome
 from tests.porcelain.lineage.test_threads import node

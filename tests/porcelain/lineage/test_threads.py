@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.lineage.nodes import Node, Nodes
-from porcelain.lineage.relations import Decision
-from porcelain.lineage.threads import joined, make_threads
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.nodes import Node, Nodes
+from porcelain.lineage.relations.threads import joined, make_threads
 
 
 def node(name: str, minute: int = 0) -> Node:

@@ -10,11 +10,11 @@ from porcelain.lineage.derive import view_of
 from porcelain.lineage.facts import Stored, object_id
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.manifests import relocation
-from porcelain.lineage.nodes import Said, read_nodes
-from porcelain.lineage.prefixes import Prefix
 from porcelain.lineage.projection import Projection, Row
+from porcelain.lineage.relations.nodes import Said, read_nodes
+from porcelain.lineage.relations.prefixes import Prefix
+from porcelain.lineage.relations.shared_records import Comparison, Known
 from porcelain.lineage.reports import ConversationReport, SourceReport, Stated
-from porcelain.lineage.shared_records import Comparison, Known
 from porcelain.lineage.statements import confidence, statement
 from tests.porcelain.lineage.conftest import Fake, digest
 

@@ -1,7 +1,7 @@
 """What is claimed about pairs of nodes: by manifests, by people, by the agents themselves, and by records they share.
 
 A claim becomes a row of ``edges``. It says what happened; which relation follows from all claims about a pair is
-decided in ``relations``.
+decided in ``rules``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from porcelain.lineage.identity import edge_id
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import Node, Nodes, Said
-from porcelain.lineage.shared_records import Comparison, Evidence
+from porcelain.lineage.relations.nodes import Node, Nodes, Said
+from porcelain.lineage.relations.shared_records import Comparison, Evidence
 from porcelain.lineage.statements import confidence
 
 #: How a pair came to be: what a claim says beyond its type.

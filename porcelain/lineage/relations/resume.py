@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.threads import Thread
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.threads import Thread
 
 #: Marks that take a leaf out of what is offered, unless it is preserved.
 SETTING_ASIDE = frozenset({"superseded", "archived", "deletion_candidate"})

@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from porcelain.lineage.derive import Lineage
 from porcelain.lineage.kinds import Confidence
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.prefixes import LEAST
-from porcelain.lineage.relations import Decision
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.prefixes import LEAST
+from porcelain.lineage.relations.shared_records import Evidence
 from porcelain.lineage.repos import repo_of
-from porcelain.lineage.shared_records import Evidence
 
 
 class Between(Struct, frozen=True, kw_only=True):

@@ -22,8 +22,8 @@ from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.lineage.events import ObservedFile
 from porcelain.lineage.landed_pages import LandedPages
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.prefixes import Prefix
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.providers.records import Record, page_record_ids
 
 #: Records in a row that are evidence although none has an id.

@@ -14,12 +14,12 @@ from msgspec import Struct
 
 from porcelain.lineage.columns import MARK_TYPES
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import Node, Nodes, Said
-from porcelain.lineage.prefixes import Prefix
-from porcelain.lineage.relations import Decision
-from porcelain.lineage.resume import PRESERVING, replacements
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.nodes import Node, Nodes, Said
+from porcelain.lineage.relations.prefixes import Prefix
+from porcelain.lineage.relations.resume import PRESERVING, replacements
+from porcelain.lineage.relations.threads import Thread
 from porcelain.lineage.statements import confidence
-from porcelain.lineage.threads import Thread
 
 PROVENANCE = "lineage-rules"
 _RANK: dict[Confidence, int] = {"low": 0, "medium": 1, "manual": 2, "high": 3, "authoritative": 4}

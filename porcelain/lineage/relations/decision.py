@@ -1,17 +1,17 @@
 """What is decided about a pair of nodes, and all that the decision is taken from.
 
-Every decision says its rule, its evidence and what would change it; the rules are in ``relation_rules``.
+Every decision says its rule, its evidence and what would change it; the rules are in ``rules``.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from porcelain.lineage.edges import Claim
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import Node
-from porcelain.lineage.prefixes import Prefix
-from porcelain.lineage.shared_records import Comparison
+from porcelain.lineage.relations.edges import Claim
+from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.relations.prefixes import Prefix
+from porcelain.lineage.relations.shared_records import Comparison
 
 
 class Decision(Struct, frozen=True, kw_only=True):

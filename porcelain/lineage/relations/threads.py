@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from porcelain.lineage.edges import Components
-from porcelain.lineage.nodes import Node, Nodes
-from porcelain.lineage.relations import Decision
+from porcelain.lineage.relations.decision import Decision
+from porcelain.lineage.relations.edges import Components
+from porcelain.lineage.relations.nodes import Node, Nodes
 
 
 class Topology(Struct, frozen=True, kw_only=True):

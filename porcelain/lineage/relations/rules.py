@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from porcelain.lineage.edges import Claim, Claims
 from porcelain.lineage.kinds import Confidence, Fact
-from porcelain.lineage.nodes import Node, Nodes
-from porcelain.lineage.prefixes import LEAST, Prefix, graded
-from porcelain.lineage.relations import Decision, Pair
-from porcelain.lineage.shared_records import Comparison
+from porcelain.lineage.relations.decision import Decision, Pair
+from porcelain.lineage.relations.edges import Claim, Claims
+from porcelain.lineage.relations.nodes import Node, Nodes
+from porcelain.lineage.relations.prefixes import LEAST, Prefix, graded
+from porcelain.lineage.relations.shared_records import Comparison
 
 
 def decide_all(
