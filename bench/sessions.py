@@ -16,12 +16,12 @@ from bench.measure import interleaved, timed
 from bench.sessions_sqlite import SqliteSession
 from bench.table import Row, rate
 from objstore.store import Store
-from porcelain.session.change import open_session
-from porcelain.session.checking import chain_check
-from porcelain.session.refresh import changes_since, encode_delta
-from porcelain.session.sqlite_import import import_session
-from porcelain.session.sqlite_view import export_session
-from porcelain.session.store import Turn, add_turn, add_turns, new_session
+from porcelain.session.exchange.refresh import changes_since, encode_delta
+from porcelain.session.exchange.sqlite_import import import_session
+from porcelain.session.exchange.sqlite_view import export_session
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.store import Turn, add_turn, add_turns, new_session
 
 #: Children of each node of the balanced tree.
 _CHILDREN = 8

@@ -23,9 +23,9 @@ from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.doctor_indexes import fact_index_faults, rebuild_indexes
 from porcelain.lineage.usage_index import measured, stale
 from porcelain.lineage.view_options import open_indexed
-from porcelain.session.index import read_state
-from porcelain.session.search_index import index_path
-from porcelain.session.sources import heads
+from porcelain.session.documents.search_index import index_path
+from porcelain.session.documents.sources import heads
+from porcelain.session.tree.index import read_state
 
 SUMMARY = "whether the store has what is on disk, and what will be lost"
 USAGE = "doctor [--days N] [--fast] [--full] [--rebuild] [--json]"

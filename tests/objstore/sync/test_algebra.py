@@ -15,7 +15,7 @@ from objstore.fold import fold_chains
 from objstore.store import Store
 from porcelain.lineage.projection import project
 from porcelain.lineage.store import all_facts, rebuild_index
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import STEPS, TIME, follow, opened, sound, state, unite
 
 Steps = list[tuple[str, int]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from objstore.store import Store
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import add_fact, add_round, ask, opened, put_node, state
 
 SID_TIME = "2026-03-04T05:06:07Z"

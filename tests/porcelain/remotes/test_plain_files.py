@@ -24,7 +24,7 @@ from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.manifest import Scope
 from porcelain.remotes.plain_files import Lost, PlainTransport
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import (
     EVERYTHING,
     STEPS,
