@@ -10,9 +10,11 @@ brace ends it for certain, so nothing that comes later can belong to it), and pe
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO
+from itertools import islice
+from typing import BinaryIO, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +24,8 @@ from porcelain.providers.records import Record
 
 #: Bytes read at a time.
 BLOCK = 1024 * 1024
+#: Lines that are looked at to tell what a file is.
+HEAD_LINES = 12
 BOM = b"\xef\xbb\xbf"
 
 NOT_JSON = "not-json"
@@ -45,6 +49,7 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: Looking for the next whole record in a damaged line reads at most this many times the line's own length.
 _EFFORT = 64
 
+Head = TypeVar("Head")
 ReadObject = Callable[[bytes], tuple[Record, Mapping[str, str]]]
 IsEntry = Callable[[Mapping[str, msgspec.Raw]], bool]
 
@@ -92,6 +97,18 @@ def read_lines(file: BinaryIO, offset: int, ord: int, end: int) -> Iterator[Line
             held.append(last)
     if held:
         yield Line(ord, offset, b"".join(held), False)
+
+
+def first_objects(file: BinaryIO, decoder: msgspec.json.Decoder[Head]) -> Iterator[tuple[Line, Head]]:
+    """The first ``HEAD_LINES`` lines that are not blank, with what ``decoder`` makes of each: enough to tell whose file
+    it is. Those that it cannot read are left out."""
+    lines = read_lines(file, 0, 1, os.fstat(file.fileno()).st_size)
+    for line in islice((line for line in lines if not is_blank(line.data)), HEAD_LINES):
+        try:
+            head = decoder.decode(repair(line.data)[0])
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        yield line, head
 
 
 def is_blank(data: bytes) -> bool:
