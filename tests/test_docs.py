@@ -30,31 +30,46 @@ def test_the_page_of_lineage_tables_is_that_of_the_schema() -> None:
     assert written == "# The tables of the lineage view\n\n" + page()
 
 
-def test_the_tour_is_real_output(tmp_path: Path) -> None:
-    """Each command of the README's tour, in its order in one store, prints what stands there."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    tour = page.split("```console\n", 1)[1].split("```", 1)[0]
-    steps = [step.split("\n", 1) for step in tour.removeprefix("$ ").split("\n$ ")]
-    assert len(steps) >= 8
-    folder = str(Path(sys.executable).parent)
+PAGES = [
+    str(page.relative_to(ROOT))
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_shows_is_real_output(page: str, tmp_path: Path) -> None:
+    """A page's blocks of commands, one after the other as one person would type them, print what stands there; ``...``
+    stands for anything."""
+    pytest.importorskip("pypdf", reason="the extra pdf is not installed")
+    programs = {"objstore": "-m porcelain.main", "python3": ""}
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, module in programs.items():
+        line = f'exec "{sys.executable}" {module} "$@"'
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     environment = {
         "HOME": str(tmp_path),
-        "OBJSTORE_DIR": str(tmp_path / "store"),
-        "PATH": folder + os.pathsep + os.environ["PATH"],
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "LC_ALL": "C.UTF-8",
     }
-    checker = doctest.OutputChecker()
-    for command, expected in steps:
-        program = command.replace("objstore", f'"{sys.executable}" -m porcelain.main', 1)
+    parts = (ROOT / page).read_text(encoding="utf-8").split("```console\n")[1:]
+    steps = "\n".join(part.split("```", 1)[0].rstrip("\n") + "\n" for part in parts)
+    for step in steps.removeprefix("$ ").split("\n$ "):
+        command, _, expected = step.partition("\n")
         done = subprocess.run(
-            ["sh", "-c", program],
-            cwd=ROOT,
+            ["sh", "-c", command],
+            cwd=tmp_path,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert checker.check_output(expected, done.stdout, flags), f"$ {command}\n{done.stdout}"
+        assert doctest.OutputChecker().check_output(expected, done.stdout, flags), (
+            f"$ {command}\n{done.stdout}"
+        )
