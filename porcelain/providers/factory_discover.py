@@ -17,7 +17,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from porcelain.providers.decoding import Shape
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import first_objects, repair
+from porcelain.providers.jsonlines import first_objects, parse
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
 SETTINGS = ".settings.json"
@@ -193,8 +193,8 @@ def _caller(settings: str) -> str:
     """The session that started the one with these settings; "" for none, and where they do not parse."""
     try:
         with open_file(settings) as file:
-            found = caller(_TAGS.decode(repair(file.read())[0]).tags)
-    except (OSError, msgspec.DecodeError, RecursionError):
+            found = caller(parse(_TAGS, file.read()).tags)
+    except (OSError, msgspec.DecodeError):
         return ""
     return (found.session or "") if found is not None else ""
 
