@@ -32,7 +32,13 @@ def run(arguments: Arguments, context: Context) -> int:
             if wanted is None and not any(conversations(view, "landed")):
                 raise NotFound("the store holds no conversation yet", hint="objstore import")
             plan = assembly_plan(view, store.store_id, wanted)
-        settings = Settings(path=path, algorithm=store.algorithm, keep=False, key=hash_key(store))
+        settings = Settings(
+            path=path,
+            store=store.store_id,
+            algorithm=store.algorithm,
+            keep=False,
+            key=hash_key(store),
+        )
         result = run_import(store, plan, settings, host="")
     behind = len(plan.tasks)
     if arguments.json:

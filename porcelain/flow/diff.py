@@ -11,7 +11,7 @@ from plumbing.output import counted, printable, say
 from plumbing.stores import open_store
 from porcelain.flow.diff_frames import Json, change_lines, change_value, compare_folds
 from porcelain.flow.export_chain import pick_chain
-from porcelain.flow.folding import Fold, apply
+from porcelain.flow.folding import Fold, apply, copied
 from porcelain.flow.naming import find_conversation
 from porcelain.flow.store import stored_rounds
 from porcelain.flow.view_output import OUTPUT, no_structure, print_answer
@@ -39,7 +39,7 @@ def run(arguments: Arguments, context: Context) -> int:
         for _, _, round_ in stored_rounds(view, head):
             apply(fold, round_)
             if fold.round in numbers:
-                folds[fold.round] = _copy(fold)
+                folds[fold.round] = copied(fold)
         if len(numbers) == 1:
             numbers.append(fold.round)
             folds[fold.round] = fold
@@ -63,17 +63,6 @@ def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(f"{text[:40]!r}: not the number of a round", hint="objstore flow diff --help")
     return int(text)
-
-
-def _copy(fold: Fold) -> Fold:
-    return Fold(
-        fold.round,
-        fold.digest,
-        fold.header,
-        dict(fold.nodes),
-        dict(fold.relations),
-        dict(fold.unresolved),
-    )
 
 
 def _lines(rows: list[Json]) -> Iterator[str]:

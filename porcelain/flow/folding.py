@@ -34,6 +34,18 @@ class Fold(Struct):
         return self.header.input_digest if self.header is not None else ""
 
 
+def copied(fold: Fold) -> Fold:
+    """A fold of its own that says the same."""
+    return Fold(
+        fold.round,
+        fold.digest,
+        fold.header,
+        dict(fold.nodes),
+        dict(fold.relations),
+        dict(fold.unresolved),
+    )
+
+
 def check_link(fold: Fold, header: SfHeader) -> None:
     """Raise ``RoundError`` unless a round with ``header`` may follow the fold."""
     if header.round != fold.round + 1:

@@ -224,9 +224,14 @@ def from_round(round_: Round, frames: list[str], previous: str | None) -> FlowRo
     )
 
 
+def to_header(entry: FlowRound) -> SfHeader:
+    """The header of the round that an object holds."""
+    return SfHeader(previous=entry.previous_digest, **{name: getattr(entry, name) for name in _HEADER_KEYS})
+
+
 def to_round(entry: FlowRound, frames: list[FlowFrame]) -> Round:
     """The round that an object and its ``frames``, in order, hold."""
-    header = SfHeader(previous=entry.previous_digest, **{name: getattr(entry, name) for name in _HEADER_KEYS})
+    header = to_header(entry)
     nodes: list[SfNode] = []
     relations: list[SfRelation] = []
     unresolved: list[SfUnresolved] = []

@@ -20,6 +20,20 @@ def pages(view: Snapshot, head: bytes) -> Iterator[Page]:
             yield load(view, bytes.fromhex(page_id), "page")
 
 
+def pages_after(view: Snapshot, head: bytes, through: int) -> list[Page]:
+    """The pages of a landing chain after page ``through``, in order of ``seq``; only what is new is read."""
+    found: list[str] = []
+    key: bytes | None = head
+    while key is not None:
+        entry: Landing = load(view, key, "landing")
+        new = entry.through_seq - through
+        if new <= 0:
+            break
+        found = [*entry.pages[-new:], *found]
+        key = bytes.fromhex(entry.previous) if isinstance(entry.previous, str) else None
+    return [load(view, bytes.fromhex(page_id), "page") for page_id in found]
+
+
 def page_records(view: Snapshot, page: Page) -> list[Record]:
     """The records of a page, in row order."""
     return load_many(view, [bytes.fromhex(record_id) for record_id in page_record_ids(page)], "record")

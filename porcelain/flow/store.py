@@ -9,12 +9,12 @@ from objstore.chain import entries, frame_keys
 from objstore.core import ListOf, list_pieces
 from objstore.errors import CheckFailed
 from objstore.snapshot import Snapshot
-from objstore.store import load_many
-from porcelain.flow.assembly import Written
+from objstore.store import load, load_many
+from porcelain.flow.assembly import Head, Written
 from porcelain.flow.entries import Landed, from_page
 from porcelain.flow.folding import Fold, apply
-from porcelain.flow.kinds import FlowRound, from_frame, from_round, to_round
-from porcelain.flow.landed import page_records, pages
+from porcelain.flow.kinds import FlowRound, from_frame, from_round, to_header, to_round
+from porcelain.flow.landed import page_records, pages, pages_after
 from porcelain.flow.sf import Round
 
 Put = Callable[[str, bytes], str]
@@ -24,6 +24,19 @@ _KIND_OF = {"SfNode": "flow-node", "SfRelation": "flow-relation", "SfUnresolved"
 def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
     """What assembly reads of a landing chain."""
     return [from_page(page, page_records(view, page)) for page in pages(view, head)]
+
+
+def files_after(view: Snapshot, head: bytes, through: int) -> list[Landed]:
+    """What assembly reads of a landing chain after page ``through``."""
+    return [from_page(page, page_records(view, page)) for page in pages_after(view, head, through)]
+
+
+def chain_head(view: Snapshot, head: bytes | None) -> Head:
+    """Where a chain of rounds stands; only its last round is read."""
+    if head is None:
+        return Head()
+    entry: FlowRound = load(view, head, "flow-round")
+    return Head(entry.round, entry.commit, to_header(entry))
 
 
 def put_round(written: Written, previous: str | None, put: Put) -> str:

@@ -56,7 +56,13 @@ def look(
             plan = make_plan(view, store.store_id, paths, providers, keep=keep, env=env, home=home)
         if not plan.tasks and not any(place.gone or place.left_out for place in plan.places):
             return Pass([], [])
-        settings = Settings(path=path, algorithm=store.algorithm, keep=keep, key=hash_key(store))
+        settings = Settings(
+            path=path,
+            store=store.store_id,
+            algorithm=store.algorithm,
+            keep=keep,
+            key=hash_key(store),
+        )
         result = run_import(store, plan, settings, host=host)
     with store.snapshot() as view:
         published = [one for task in plan.tasks for one in _published(view, store.store_id, task)]

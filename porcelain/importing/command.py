@@ -102,6 +102,7 @@ def _import(
         )
     settings = Settings(
         path=store.database.path,  # type: ignore[union-attr]
+        store=store.store_id,
         algorithm=store.algorithm,
         keep=keep,
         key=hash_key(store),

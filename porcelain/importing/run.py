@@ -161,6 +161,8 @@ class _Import:
         if piece.flow is not None:
             ref = flow_ref(store_id, conversation.provider, conversation.native_id)
             batch.move_ref(ref, piece.flow, task.flow, "import")
+        for key, value in piece.derived.items():
+            batch.set_derived(key, value)
         for cursor in piece.cursors:
             save_cursor(batch, cursor)
         self._content += piece.content

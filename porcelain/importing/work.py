@@ -20,11 +20,14 @@ from objstore.errors import ObjstoreError
 from objstore.kind_modules import declare
 from objstore.snapshot import Snapshot
 from objstore.workers import Serve
-from porcelain.flow.assembly import rounds
+from porcelain.flow.assembly import Chain
 from porcelain.flow.entries import Landed, from_page
+from porcelain.flow.folding import Fold
 from porcelain.flow.landed import pages
+from porcelain.flow.naming import flow_ref
 from porcelain.flow.sd import sd_bytes
-from porcelain.flow.store import landed_files, put_round, stored_fold
+from porcelain.flow.standing_store import load_standing, saved_standing
+from porcelain.flow.store import chain_head, files_after, landed_files, put_round, stored_fold
 from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
@@ -129,14 +132,10 @@ class Worker:
         return piece, head, number, through
 
     def _assemble(self, task: Task, fresh: list[Landed], through: int, piece: Piece) -> None:
-        """Add to ``piece`` the rounds that bring the chain up to ``through``."""
+        """Add to ``piece`` the rounds that bring the chain up to ``through``, and where assembly then stands."""
         name = task.conversation.native_id
-        with self._database.snapshot() as view:
-            fold = stored_fold(view, bytes.fromhex(task.flow) if task.flow else None)
-            if fold.through_seq >= through:
-                return
-            files = landed_files(view, bytes.fromhex(task.landed)) if task.landed else []
-        files += fresh
+        landed = bytes.fromhex(task.landed) if task.landed else None
+        flow = bytes.fromhex(task.flow) if task.flow else None
         objects: dict[bytes, tuple[str, bytes]] = {}
 
         def put(kind: str, data: bytes) -> str:
@@ -144,12 +143,27 @@ class Worker:
             objects[key] = (kind, data)
             return key.hex()
 
-        head = task.flow
-        for written in rounds(files, fold, conversation=name, session=name):
-            head = put_round(written, head, put)
-            piece.rounds += 1
+        with self._database.snapshot() as view:
+            head = chain_head(view, flow)
+            if head.through_seq >= through:
+                return
+
+            def everything() -> tuple[Fold, list[Landed]]:
+                stored = landed_files(view, landed) if landed is not None else []
+                return stored_fold(view, flow), stored + fresh
+
+            ref = flow_ref(self._settings.store, task.conversation.provider, name)
+            standing = load_standing(view, ref, task.flow) if task.flow else None
+            news = files_after(view, landed, head.through_seq) if landed is not None else []
+            chain = Chain(name, name, head, everything, standing=standing)
+            made = task.flow
+            for written in chain.rounds(news + fresh):
+                made = put_round(written, made, put)
+                piece.rounds += 1
+            if made is not None and made != task.flow:
+                piece.flow = made
+                piece.derived = saved_standing(view, ref, made, chain.standing)
         piece.objects += _prepared(objects)
-        piece.flow = head if head != task.flow else None
 
     def _landed_records(self, task: Task, path: str) -> Iterator[str]:
         """Ids of the records that were landed from a file, in order."""

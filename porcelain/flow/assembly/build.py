@@ -28,7 +28,8 @@ from porcelain.flow.entries import CONTEXT_RESET, Entry
 from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
 from porcelain.flow.times import rfc3339nano
 
-_CONTAINERS = ("conversation", "segment", "session", "stream", "epoch", "talk", "run")
+#: Kinds of nodes that are no steps.
+CONTAINERS = ("conversation", "segment", "session", "stream", "epoch", "talk", "run")
 _BY_ID = attrgetter("id")
 _F = TypeVar("_F", SfNode, SfRelation, SfUnresolved)
 
@@ -115,7 +116,7 @@ def assemble(
         rfc3339nano(about.last) if about.last else "",
         Totals(
             talks=kinds["talk"],
-            steps=len(nodes) - sum(kinds[kind] for kind in _CONTAINERS),
+            steps=len(nodes) - sum(kinds[kind] for kind in CONTAINERS),
             streams=kinds["stream"],
             segments=kinds["segment"],
             changes=rows.changes,
