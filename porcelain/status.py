@@ -10,9 +10,8 @@ from plumbing.output import Writer, counted, human_size, table, terminal_width
 from plumbing.stores import open_store
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.tasks import PROVIDERS, TITLES
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.listing import session_rows
-from porcelain.lineage.projection import project
-from porcelain.lineage.store import all_facts
 
 if TYPE_CHECKING:
     from porcelain.importing.plan import Place
@@ -27,9 +26,9 @@ ARGUMENTS = (0, 0)
 def run(arguments: Arguments, context: Context) -> int:
     """Say what is here, agent by agent, and what an import would bring."""
     home = context.env.get("HOME") or context.env.get("USERPROFILE")
-    with open_store(context) as store, store.snapshot() as view:
-        projection = project(all_facts(view))
-        rows = session_rows(projection)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        view = indexed.view
+        rows = session_rows(indexed.projection(stored=True))
         keep = keeps_content(view)
         objects = view.count()
         size = store.database.sizes()["size_disk"]  # type: ignore[union-attr]

@@ -43,12 +43,17 @@ class Lineage(Struct, frozen=True, kw_only=True):
     prefixes: dict[tuple[str, str], Prefix]
 
 
-def derive(facts: Iterable[Fact], evidence: Evidence | None = None) -> Lineage:
-    """What follows from ``facts`` (one for each id, none withdrawn, in any order) and from what landed records say."""
+def derive(
+    facts: Iterable[Fact],
+    evidence: Evidence | None = None,
+    neighbours: Iterable[tuple[str, str]] | None = None,
+) -> Lineage:
+    """What follows from ``facts`` (one for each id, none withdrawn, in any order) and from what landed records say.
+    ``neighbours`` as in ``edges.read_claims``."""
     said = Said(facts)
     nodes = read_nodes(said)
     records = evidence or NoEvidence()
-    claims = read_claims(said, nodes, records)
+    claims = read_claims(said, nodes, records, neighbours)
     earlier = _earlier_comparisons(said, nodes)
     judged = classifications(said, nodes, claims)
     decisions = decide_all(nodes, claims, judged, earlier)

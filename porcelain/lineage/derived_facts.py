@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from porcelain.lineage import identity
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 _NAMES = ("lineage", "display_name", "cwd", "project", "alias")
 
 
-def derived_facts(found: Lineage) -> Iterator[Stored]:
-    """Every derived row of a view, each once, with the id that its object would have."""
+def derived_facts(found: Lineage, *, buckets: bool = True) -> Iterator[Stored]:
+    """Every derived row of a view, each once, with the id that its object would have; ``buckets`` too, unless
+    ``found`` has only a part of the transcripts."""
     seen: set[str] = set()
-    for one in _facts(found):
+    for one in chain(_facts(found), bucket_facts(found.said, found.nodes) if buckets else ()):
         if one.id not in seen:
             seen.add(one.id)
             yield object_id(one), one
@@ -50,7 +52,6 @@ def _facts(found: Lineage) -> Iterator[Fact]:
         if one.kind != "mark":
             yield as_mark(one, node)
     yield from _marks(found)
-    yield from bucket_facts(found.said, found.nodes)
     labels = _labels([*found.said.of("label"), *(one for one in stated if one.kind == "label")])
     names = thread_ids(found.threads)
     jumps: dict[str, list[Decision]] = defaultdict(list)

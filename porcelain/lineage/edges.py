@@ -103,8 +103,11 @@ class Components:
         self._above[second] = first
 
 
-def read_claims(said: Said, nodes: Nodes, evidence: Evidence) -> Claims:
-    """Everything that is claimed in a fold, each edge once."""
+def read_claims(
+    said: Said, nodes: Nodes, evidence: Evidence, neighbours: Iterable[tuple[str, str]] | None = None
+) -> Claims:
+    """Everything that is claimed in a fold, each edge once. ``neighbours`` are the pairs of nodes that follow one
+    another in a folder, where ``nodes`` are not all that there are."""
     strong = [*_relocations(said, nodes), *_overlays(said, nodes), *_stored(said, nodes), *_links(nodes)]
     compared: dict[tuple[str, str], Comparison | None] = {}
     connected = Components()
@@ -115,7 +118,7 @@ def read_claims(said: Said, nodes: Nodes, evidence: Evidence) -> Claims:
             compared[pair] = evidence.compare(nodes.by_id[pair[0]], nodes.by_id[pair[1]])
     retold = list(_retold(nodes, evidence, connected))
     shared = list(_shared(nodes, evidence, connected, compared))
-    return Claims(all=_once([*strong, *retold, *shared, *_order(nodes)]), compared=compared)
+    return Claims(all=_once([*strong, *retold, *shared, *_order(nodes, neighbours)]), compared=compared)
 
 
 def _once(claims: Iterable[Claim]) -> list[Claim]:
@@ -350,24 +353,42 @@ def _begin_alike(one: Node, other: Node) -> bool:
     )
 
 
-def _order(nodes: Nodes) -> Iterator[Claim]:
+def _order(nodes: Nodes, neighbours: Iterable[tuple[str, str]] | None) -> Iterator[Claim]:
     """Neighbours in time in one folder, of different agents: shown, and nothing else follows from it."""
+    for before, after in _neighbours(nodes) if neighbours is None else neighbours:
+        yield neighbour_claim(before, after)
+
+
+def neighbour_claim(before: str, after: str) -> Claim:
+    """What is claimed about two nodes that follow one another in a folder."""
+    return Claim(
+        source=before,
+        target=after,
+        edge_type="derived_from",
+        mode="order",
+        confidence="low",
+        provenance="same-folder-order",
+    )
+
+
+def folder_of(node: Node) -> tuple[str, str] | None:
+    """Host and working directory in which a node has neighbours; None for one that has none anywhere."""
+    return (
+        (node.host, node.cwds[0]) if node.cwds and node.first and not (node.older or node.stand_in) else None
+    )
+
+
+def _neighbours(nodes: Nodes) -> Iterator[tuple[str, str]]:
     folders: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
-        if node.cwds and node.first and not (node.older or node.stand_in):
-            folders[node.host, node.cwds[0]].append(node)
+        folder = folder_of(node)
+        if folder is not None:
+            folders[folder].append(node)
     for found in folders.values():
         found.sort(key=lambda node: node.order)
         for before, after in pairwise(found):
             if before.provider != after.provider:
-                yield Claim(
-                    source=before.id,
-                    target=after.id,
-                    edge_type="derived_from",
-                    mode="order",
-                    confidence="low",
-                    provenance="same-folder-order",
-                )
+                yield before.id, after.id
 
 
 def classifications(said: Said, nodes: Nodes, claims: Claims) -> dict[tuple[str, str], list[Fact]]:

@@ -8,10 +8,9 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_view
 from porcelain.lineage.events import no_events
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.json_view import write_json
-from porcelain.lineage.landed_pages import LandedPages
 from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
 
@@ -50,16 +49,16 @@ def run(arguments: Arguments, context: Context) -> int:
         raise UsageError(f"{path}: is a folder", hint="name the file to write")
     if path.exists() and not path.is_file():  # a device or pipe must never be replaced by a file
         raise UsageError(f"{path}: is not a file", hint="name the file to write")
-    with open_store(context) as store, store.snapshot() as view:
-        projection = lineage_view(view)
-        events = no_events if arguments.no_events else LandedPages(view)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        projection = indexed.projection()
+        events = no_events if arguments.no_events else indexed.landed_pages()
         if form == "json":
             count = write_json(
                 path, projection, None if arguments.no_events else events, overwrite=arguments.force
             )
         else:
             count = write_sqlite(path, projection, events, overwrite=arguments.force)
-    rows = {name: len(table) for name, table in projection.tables.items() if table}
+        rows = {name: len(table) for name, table in projection.tables.items() if len(table)}
     if arguments.json:
         with Writer(context.stdout) as out:
             out.json(
@@ -84,9 +83,9 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _compatible(folder: Path, arguments: Arguments, context: Context) -> int:
-    with open_store(context) as store, store.snapshot() as view:
-        projection = lineage_view(view)
-    written = write_compatible(folder, projection, overwrite=arguments.force)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        projection = indexed.projection()
+        written = write_compatible(folder, projection, overwrite=arguments.force)
     if arguments.json:
         with Writer(context.stdout) as out:
             out.json({"files": [str(path) for path in written], "fold": projection.fold})

@@ -12,17 +12,22 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
+import msgspec
+
 from objstore.fastcanonical import encode
 
 #: Hex digits of an id after its prefix.
 DIGITS = 32
 
+_ENCODER = msgspec.json.Encoder()
 _FACT_ID = re.compile(r"[a-z_]+_[0-9a-f]{32}", re.ASCII)
 
 
 def fact_id(prefix: str, parts: Sequence[Any]) -> str:
     """The id of the fact of kind ``prefix`` that ``parts`` (JSON values, null where unknown) identify."""
-    return f"{prefix}_{sha256(encode(list(parts))).hexdigest()[:DIGITS]}"
+    plain = all(part is None or type(part) is str for part in parts)  # of which no check is to be made
+    data = _ENCODER.encode(parts) if plain else encode(list(parts))
+    return f"{prefix}_{sha256(data).hexdigest()[:DIGITS]}"
 
 
 def is_fact_id(text: str, prefix: str | None = None) -> bool:

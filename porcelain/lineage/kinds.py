@@ -26,6 +26,20 @@ Count = Annotated[int, Meta(ge=0, le=kinds.MAX_SAFE_INTEGER)]
 MAX_TEXT = 64 * 1024
 
 
+#: For each kind the columns that its facts may have by field, and the fields that they must have.
+_ALLOWED: dict[str, tuple[dict[str, Column], tuple[str, ...]]] = {
+    kind: (
+        {column.field: column for column in table.columns if column.origin == "fact"},
+        tuple(
+            column.field
+            for column in table.columns
+            if column.origin == "fact" and column.required and column.default is None
+        ),
+    )
+    for kind, table in BY_KIND.items()
+}
+
+
 class FactRefused(CheckFailed):
     """A fact breaks the rules of its kind. ``fact`` is its id and ``column`` the column at fault, or None."""
 
@@ -174,10 +188,10 @@ def _unknown(kind: str) -> CheckFailed:
 def check_columns(kind: str, columns: dict[str, Any], name: str) -> None:
     """Raise ``FactRefused`` (about the fact called ``name``) unless ``columns`` say what a fact of ``kind`` must, and
     nothing it cannot."""
-    table = BY_KIND.get(kind)
-    if table is None:
+    found = _ALLOWED.get(kind)
+    if found is None:
         raise _unknown(kind)
-    allowed = {column.field: column for column in table.columns if column.origin == "fact"}
+    allowed, needed = found
     for field, value in columns.items():
         column = allowed.get(field)
         if column is None:
@@ -185,9 +199,9 @@ def check_columns(kind: str, columns: dict[str, Any], name: str) -> None:
         reason = _fault(column, value)
         if reason is not None:
             raise FactRefused(name, field, reason)
-    for column in allowed.values():
-        if column.required and column.default is None and column.field not in columns:
-            raise FactRefused(name, column.field, "missing")
+    for field in needed:
+        if field not in columns:
+            raise FactRefused(name, field, "missing")
 
 
 def check_fact(fact: Fact) -> None:

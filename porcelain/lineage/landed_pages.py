@@ -3,7 +3,7 @@ observation stands for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -15,6 +15,13 @@ from porcelain.flow.landed import page_records
 from porcelain.flow.naming import best_heads
 from porcelain.lineage.events import ObservedFile
 from porcelain.providers.records import Page, Record, page_record_ids
+
+#: Chains whose readings are held, and pages.
+_CHAINS = 1024
+_PAGES = 64
+
+#: The landing chains of a conversation: their heads by provider and native id, in order of the chains' names.
+Heads = Callable[[str, str], Sequence[bytes]]
 
 
 class _Reading(Struct):
@@ -31,13 +38,11 @@ class LandedPages:
     """The landed pages of a file, from the chain that covers most of its conversation. A file that was rewritten, and a
     copy of it elsewhere, were read from the beginning again: each observation has the reading that it stands for."""
 
-    def __init__(self, view: Snapshot) -> None:
+    def __init__(self, view: Snapshot, heads: Heads | None = None) -> None:
         self._view = view
-        self._heads: dict[tuple[str, str], list[bytes]] = {}
+        self._heads = all_heads(view) if heads is None else heads
         self._readings: dict[bytes, dict[str, list[_Reading]]] = {}
-        for (provider, name), head in best_heads(view, "landed").items():
-            native = unquote(name).split("~", 1)[0]
-            self._heads.setdefault((provider, native), []).append(head)
+        self._pages: dict[str, Page] = {}
 
     def __call__(self, file: ObservedFile) -> Iterable[tuple[Page, Sequence[Record]]]:
         for page in self.pages(file):
@@ -47,12 +52,20 @@ class LandedPages:
         """The pages of a file in landing order, without their records."""
         reading = self._reading(file)
         for page_id in reading.pages if reading is not None else ():
-            yield load(self._view, bytes.fromhex(page_id), "page")
+            yield self._page(page_id)
+
+    def _page(self, page_id: str) -> Page:
+        found = self._pages.get(page_id)
+        if found is None:
+            while len(self._pages) >= _PAGES:
+                del self._pages[next(iter(self._pages))]
+            found = self._pages[page_id] = load(self._view, bytes.fromhex(page_id), "page")
+        return found
 
     def _reading(self, file: ObservedFile) -> _Reading | None:
         found = [
             reading
-            for head in self._heads.get((file.provider, file.native_id), ())
+            for head in self._heads(file.provider, file.native_id)
             for number, reading in enumerate(self._of_chain(head).get(file.src, ()))
             if reading.first_record == (file.first_record or "")
             and (file.differs is None or (number and self._holds(reading, file.differs)))
@@ -66,10 +79,12 @@ class LandedPages:
         known = self._readings.get(head)
         if known is not None:
             return known
+        while len(self._readings) >= _CHAINS:
+            del self._readings[next(iter(self._readings))]
         found = self._readings[head] = {}
         for _, entry in entries(self._view, head):
             for page_id in entry.pages:
-                page = load(self._view, bytes.fromhex(page_id), "page")
+                page = self._page(page_id)
                 readings = found.setdefault(page.src, [])
                 if not readings or page.offset <= readings[-1].last_offset:
                     readings.append(_Reading([], 0, page.offset, ""))
@@ -81,5 +96,18 @@ class LandedPages:
         return found
 
     def _holds(self, reading: _Reading, record: str) -> bool:
-        loaded = (load(self._view, bytes.fromhex(page_id), "page") for page_id in reading.pages)
+        loaded = (self._page(page_id) for page_id in reading.pages)
         return any(record in page_record_ids(page) for page in loaded)
+
+
+def all_heads(view: Snapshot) -> Heads:
+    """The heads of every conversation, found at once."""
+    found: dict[tuple[str, str], list[bytes]] = {}
+    for (provider, name), head in best_heads(view, "landed").items():
+        found.setdefault((provider, native_of(name)), []).append(head)
+    return lambda provider, native: found.get((provider, native), ())
+
+
+def native_of(name: str) -> str:
+    """The native id of the conversation whose chains are called ``name`` (as quoted)."""
+    return unquote(name).split("~", 1)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -79,7 +79,7 @@ def _listed(
     )
 
 
-def _names(labels: list[Row]) -> dict[tuple[str, str], Row]:
+def _names(labels: Iterable[Row]) -> dict[tuple[str, str], Row]:
     """The label that holds, by target and type: one still valid before others, then a curator's, then
     the latest; an empty one clears."""
     held: dict[tuple[str, str], Row] = {}

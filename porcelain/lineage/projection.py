@@ -8,18 +8,19 @@ nothing goes without notice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from objstore.digest import hash_bytes
-from objstore.fastcanonical import encode
 from porcelain.lineage.columns import FILE_EVIDENCE, GONE, Column, Table
 from porcelain.lineage.facts import Stored
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.schema import FACT_TABLES
+from porcelain.lineage.schema import BY_KIND, FACT_TABLES
 
+_ENCODER = msgspec.json.Encoder(order="sorted")
 #: One row by column name: text, int, bool, dict, list or None.
 Row = dict[str, Any]
 
@@ -39,7 +40,7 @@ class Projection(Struct, frozen=True, kw_only=True):
     of the sorted object ids of all facts in it but the import runs, which names the state that the view was made from.
     """
 
-    tables: Mapping[str, list[Row]]
+    tables: Mapping[str, Sequence[Row]]
     dangling: list[Dangling]
     fold: str
 
@@ -50,20 +51,31 @@ def project(facts: Iterable[Stored], derived: Iterable[Stored] = ()) -> Projecti
     stored = list(facts)
     names = {item.id for _, item in stored}
     live = stored + [pair for pair in derived if pair[1].id not in names]
-    live.sort(key=lambda pair: pair[1].id)
-    tables: dict[str, list[Row]] = {table.name: [] for table in FACT_TABLES}
-    by_kind = {table.kind: (table, tables[table.name]) for table in FACT_TABLES}
-    for object_name, item in live:
-        table, rows = by_kind[item.kind]
-        rows.append(_row(table, object_name, item))
-    dangling = _settle_references(tables)
-    _derive_observations(tables)
-    _derive_sessions(tables)
+    tables = plain_rows(live)
+    dangling = settle_references(tables)
+    uris = {row["id"]: row["uri"] for row in tables["sources"]}
+    derive_columns(tables, uris)
     _derive_sources(tables)
     objects = sorted(name for name, item in stored if item.kind != "import_run")
     return Projection(
         tables=tables, dangling=sorted(dangling), fold=hash_bytes("\n".join(objects).encode()).hex()
     )
+
+
+def plain_rows(live: Iterable[Stored]) -> dict[str, list[Row]]:
+    """A row for each fact, in the table of its kind and in order of id; columns that others determine are empty."""
+    tables: dict[str, list[Row]] = {table.name: [] for table in FACT_TABLES}
+    for object_name, item in sorted(live, key=lambda pair: pair[1].id):
+        table = BY_KIND[item.kind]
+        tables[table.name].append(_row(table, object_name, item))
+    return tables
+
+
+def derive_columns(tables: Mapping[str, list[Row]], uris: Mapping[str, str]) -> None:
+    """Fill the columns of observations and sessions that follow from the other rows about them, which are all in
+    ``tables``; ``uris`` are those of the sources."""
+    _derive_observations(tables, uris)
+    _derive_sessions(tables)
 
 
 def comparable(projection: Projection) -> Projection:
@@ -85,42 +97,62 @@ def cell(column: Column, value: Any) -> str | int | None:
         return value
     if type(value) is bool:
         return int(value)
-    return encode(value).decode()
+    return _ENCODER.encode(value).decode()  # what facts hold has been checked, or made here
+
+
+def cells_of(table: Table, rows: Sequence[Row]) -> Iterator[tuple[str | int | None, ...]]:
+    """The rows of a table as SQLite holds them; those that come from SQLite are not taken apart for it."""
+    cells = getattr(rows, "cells", None)
+    if cells is not None:
+        yield from cells()
+        return
+    for row in rows:
+        yield tuple(cell(column, row[column.name]) for column in table.columns)
+
+
+#: How the row of a fact is made, by table: names and fields of the columns that the fact fills, what stands where it
+#: says nothing (made anew for each row, where that is a container), and names of the others by origin.
+_FILLED = {
+    table.name: [
+        (column.name, column.field, {"OBJECT": dict, "LIST": list}.get(column.type), column.default)
+        for column in table.columns
+        if column.origin == "fact"
+    ]
+    for table in FACT_TABLES
+}
+_OTHERS = {
+    table.name: [(column.name, column.origin) for column in table.columns if column.origin != "fact"]
+    for table in FACT_TABLES
+}
+_ORDER = {table.name: {column.name: None for column in table.columns} for table in FACT_TABLES}
 
 
 def _row(table: Table, object_name: str, item: Fact) -> Row:
-    row: Row = {}
-    for column in table.columns:
-        match column.origin:
-            case "fact":
-                value = item.columns.get(column.field)
-                row[column.name] = _default(column) if value is None else value
+    row: Row = _ORDER[table.name].copy()
+    columns = item.columns
+    for name, field, empty, default in _FILLED[table.name]:
+        value = columns.get(field)
+        row[name] = value if value is not None else empty() if empty is not None else default
+    for name, origin in _OTHERS[table.name]:
+        match origin:
             case "id":
-                row[column.name] = item.id
+                row[name] = item.id
             case "object":
-                row[column.name] = object_name
+                row[name] = object_name
             case "confidence":
-                row[column.name] = item.confidence
+                row[name] = item.confidence
             case "provenance":
-                row[column.name] = item.provenance
+                row[name] = item.provenance
             case "evidence":
-                row[column.name] = item.evidence[0] if item.evidence else None
-            case "derived":
-                row[column.name] = None
+                row[name] = item.evidence[0] if item.evidence else None
     return row
 
 
-def _default(column: Column) -> Any:
-    match column.type:
-        case "OBJECT":
-            return {}
-        case "LIST":
-            return []
-    return column.default
-
-
-def _settle_references(tables: dict[str, list[Row]]) -> list[Dangling]:
-    """Leave out rows that lack what they cannot be without, until none is left; then empty the other references."""
+def settle_references(
+    tables: Mapping[str, list[Row]], elsewhere: Callable[[str, str], bool] = lambda _table, _id: False
+) -> list[Dangling]:
+    """Leave out rows that lack what they cannot be without, until none is left; then empty the other references.
+    ``elsewhere`` says whether a table has a row with this id that is not in ``tables``."""
     found: list[Dangling] = []
     references = [
         (table.name, column)
@@ -135,18 +167,26 @@ def _settle_references(tables: dict[str, list[Row]]) -> list[Dangling]:
         for name, column in references:
             if not column.required:
                 continue
-            held = ids[str(column.references)]
-            lost = [row for row in tables[name] if row[column.name] not in held]
+            target = str(column.references)
+            held = ids[target]
+            lost = [
+                row
+                for row in tables[name]
+                if row[column.name] not in held and not elsewhere(target, row[column.name])
+            ]
             for row in lost:
                 found.append(_dangling(name, row, column, left_out=True))
             if lost:
-                tables[name][:] = [row for row in tables[name] if row[column.name] in held]
+                gone = {row["id"] for row in lost}
+                tables[name][:] = [row for row in tables[name] if row["id"] not in gone]
                 ids[name] = {row["id"] for row in tables[name]}
                 again = True
     for name, column in references:
-        held = ids[str(column.references)]
+        target = str(column.references)
+        held = ids[target]
         for row in tables[name]:
-            if row[column.name] is not None and row[column.name] not in held:
+            named = row[column.name]
+            if named is not None and named not in held and not elsewhere(target, named):
                 found.append(_dangling(name, row, column, left_out=False))
                 row[column.name] = None
     return found
@@ -158,14 +198,13 @@ def _dangling(table: str, row: Row, column: Column, *, left_out: bool) -> Dangli
     )
 
 
-def _derive_observations(tables: dict[str, list[Row]]) -> None:
+def _derive_observations(tables: Mapping[str, list[Row]], uris: Mapping[str, str]) -> None:
     """Presence from the evidence about each file; the whole path from the source's uri."""
     gone = {
         row["target_id"]
         for row in tables["evidence"]
         if row["kind"] == FILE_EVIDENCE and row["data_json"].get("state") == GONE
     }
-    uris = {row["id"]: row["uri"] for row in tables["sources"]}
     for row in tables["session_observations"]:
         row["presence"] = "absent" if row["id"] in gone else "present"
         uri = uris.get(row["source_id"])
@@ -179,7 +218,7 @@ def _whole_path(uri: str, path: str) -> str:
     return uri.rstrip("/\\") + "/" + path
 
 
-def _derive_sessions(tables: dict[str, list[Row]]) -> None:
+def _derive_sessions(tables: Mapping[str, list[Row]]) -> None:
     """Times and counts of a session. Files that begin with the same record are copies of one another, or earlier and
     later states of one file: the one with most records counts."""
     of_session: dict[str, list[Row]] = defaultdict(list)
@@ -209,15 +248,19 @@ def records(observation: Row) -> int:
     return count
 
 
-def _derive_sources(tables: dict[str, list[Row]]) -> None:
+def _derive_sources(tables: Mapping[str, list[Row]]) -> None:
     runs: dict[str, list[Row]] = defaultdict(list)
     for run in tables["import_runs"]:
         runs[run["source_id"]].append(run)
     for source in tables["sources"]:
-        source["first_observed_at"] = _least(run["started_at"] for run in runs[source["id"]])
-        source["last_observed_at"] = _greatest(
-            run["finished_at"] or run["started_at"] for run in runs[source["id"]]
-        )
+        observe_source(source, runs[source["id"]])
+
+
+def observe_source(source: Row, runs: Iterable[Row]) -> None:
+    """Fill the columns of a source that its import runs say."""
+    own = list(runs)
+    source["first_observed_at"] = _least(run["started_at"] for run in own)
+    source["last_observed_at"] = _greatest(run["finished_at"] or run["started_at"] for run in own)
 
 
 def _least(times: Iterable[str | None]) -> str | None:

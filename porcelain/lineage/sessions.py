@@ -7,9 +7,8 @@ from msgspec.structs import asdict
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say, table, terminal_width
 from plumbing.stores import open_store
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.listing import SessionRow, session_rows
-from porcelain.lineage.projection import project
-from porcelain.lineage.store import all_facts
 
 SUMMARY = "the conversations and their sources"
 USAGE = "lineage sessions [--provider P] [--limit N] [--json] [WORD...]"
@@ -28,8 +27,8 @@ ARGUMENTS = (0, None)
 
 def run(arguments: Arguments, context: Context) -> int:
     """List conversations whose name, folder or id contains every WORD."""
-    with open_store(context) as store, store.snapshot() as view:
-        rows = session_rows(project(all_facts(view)))
+    with open_store(context) as store, open_lineage(store) as indexed:
+        rows = session_rows(indexed.projection(stored=True))
     words = [word.casefold() for word in arguments.args]
     rows = [
         row

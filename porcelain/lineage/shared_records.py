@@ -3,13 +3,14 @@
 A landed record has no place and nothing that varies between copies, so a copied entry is the same object in every file.
 Sharing one counts as evidence when the record carries the provider's own id, or when at least ``RUN`` records stand one
 after another in both files. Records without an id and a time say the same in any conversation (settings, mode lines);
-they count for nothing.
+they count for nothing, and bring no files together.
 
 The index holds 8 bytes a record, whatever their number; only files that share something are looked at again.
 """
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 class Evidence(Protocol):
     """What landed records say about nodes."""
 
-    def pairs(self, nodes: Sequence[Node]) -> Iterable[tuple[str, str]]:
+    def pairs(self, nodes: Sequence[Node], /) -> Iterable[tuple[str, str]]:
         """Pairs (older, newer) of node ids that share records, for each newer one the older ones that share most."""
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
@@ -83,25 +84,25 @@ class NoEvidence:
 class LandedEvidence:
     """Evidence from the landed pages of a store."""
 
-    def __init__(self, view: Snapshot) -> None:
+    def __init__(self, view: Snapshot, pages: LandedPages | None = None) -> None:
         self._view = view
-        self._pages = LandedPages(view)
+        self._pages = LandedPages(view) if pages is None else pages
         self._ids: dict[str, list[str]] = {}
         self._records: dict[str, Record] = {}
 
     def pairs(self, nodes: Sequence[Node]) -> Iterator[tuple[str, str]]:
         by_age = sorted((node for node in nodes if node.records), key=lambda node: node.order)
-        keys = [self._keys(node) for node in by_age]
-        repeated = _repeated(keys)
-        holders: dict[int, list[int]] = defaultdict(list)
-        for number, node in enumerate(by_age):
-            mine = repeated.intersection(keys[number])
-            shared = Counter(older for key in mine for older in holders[key])
-            best = sorted(shared, key=lambda older: (-shared[older], older))[:CANDIDATES]
-            yield from ((by_age[older].id, node.id) for older in best)
-            for key in mine:
-                if len(holders[key]) < HOLDERS:
-                    holders[key].append(number)
+        keys = [self.keys(node) for node in by_age]
+        telling = {key for key in _repeated(keys) if self.tells(key)}
+        return nearest(by_age, [telling.intersection(found) for found in keys])
+
+    def tells(self, key: int) -> bool:
+        """Whether a record whose id begins with these 8 bytes says anything about the files that hold it."""
+        prefix = key.to_bytes(8, "big")
+        return any(_tells_apart(self._record(found.hex())) for found in self._records_from(prefix))
+
+    def _records_from(self, prefix: bytes) -> Iterator[bytes]:
+        return (key for key in self._view.keys_from(prefix, None) if self._view.kind(key) == "record")
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
         left, right = self._record_ids(source), self._record_ids(target)
@@ -184,12 +185,31 @@ class LandedEvidence:
             found = self._records[record] = load(self._view, bytes.fromhex(record), "record")
         return found
 
-    def _keys(self, node: Node) -> array[int]:
-        """The first 8 bytes of each record id of a transcript."""
-        keys = array("Q")
-        for page in self._pages.pages(observed(node)):
-            keys.extend(array("Q", bytes.fromhex(page.records))[::4])
-        return keys
+    def keys(self, node: Node) -> array[int]:
+        """The first 8 bytes of each record id of a transcript, as numbers."""
+        return record_keys(self._pages, observed(node))
+
+
+def record_keys(pages: LandedPages, file: ObservedFile) -> array[int]:
+    """The first 8 bytes of each record id of a file, as numbers."""
+    keys = array("Q")
+    for page in pages.pages(file):
+        keys.extend(array("Q", bytes.fromhex(page.records))[::4])
+    if sys.byteorder == "little":
+        keys.byteswap()
+    return keys
+
+
+def nearest(by_age: Sequence[Node], keys: Sequence[Iterable[int]]) -> Iterator[tuple[str, str]]:
+    """For each node the older ones with which it shares most; ``keys`` are those of records that several nodes hold."""
+    holders: dict[int, list[int]] = defaultdict(list)
+    for number, (node, mine) in enumerate(zip(by_age, keys, strict=True)):
+        shared = Counter(older for key in mine for older in holders[key])
+        best = sorted(shared, key=lambda older: (-shared[older], older))[:CANDIDATES]
+        yield from ((by_age[older].id, node.id) for older in best)
+        for key in mine:
+            if len(holders[key]) < HOLDERS:
+                holders[key].append(number)
 
 
 class Known:

@@ -15,7 +15,7 @@ from objstore.errors import CheckFailed, StorageError
 from porcelain.lineage import ddl
 from porcelain.lineage.events import EventRow, EventSource, event_rows, no_events
 from porcelain.lineage.output_file import replacing
-from porcelain.lineage.projection import Projection, cell
+from porcelain.lineage.projection import Projection, cells_of
 from porcelain.lineage.schema import EVENTS, FACT_TABLES, SCHEMA_VERSION, TABLES
 
 #: ``PRAGMA application_id`` of our files: "objl".
@@ -77,10 +77,7 @@ def _fill(connection: sqlite3.Connection, projection: Projection, events: Iterab
     for table in FACT_TABLES:
         connection.executemany(
             ddl.insert(table),
-            (
-                tuple(cell(column, row[column.name]) for column in table.columns)
-                for row in projection.tables[table.name]
-            ),
+            cells_of(table, projection.tables[table.name]),
         )
     count = connection.executemany(ddl.insert(EVENTS), events).rowcount
     for table in TABLES:

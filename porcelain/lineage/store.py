@@ -6,11 +6,14 @@ facts it may change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
 
 from objstore import kinds
 from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
+from objstore.errors import NotFound
 from objstore.fold import fold_chains
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
@@ -19,6 +22,7 @@ from porcelain.lineage.kinds import Fact
 CHAIN = "lineage"
 _PREFIX = "lineage/"
 INDEX = b"fact/"
+_DECODER = msgspec.json.Decoder(Fact)
 
 
 def chain_ref(store: Store) -> str:
@@ -75,6 +79,17 @@ def all_facts(view: Snapshot) -> Iterator[tuple[str, Fact]]:
     fold = fold_chains(view, [key for _, key in view.refs(_PREFIX)])
     for _, key in fold.live():
         yield key.hex(), load(view, key, "fact")
+
+
+def read_facts(view: Snapshot, keys: Sequence[bytes]) -> list[Fact]:
+    """The facts with these keys, which were checked when they came into the store."""
+    if not keys:
+        return []
+    found = view.get_many(keys)
+    lines = [one.data for one in found if one is not None]
+    if len(lines) != len(keys):
+        raise NotFound("a fact that the chains name is not here", hint="run: objstore verify")
+    return _DECODER.decode_lines(b"\n".join(lines))  # canonical bytes hold no line feed
 
 
 def rebuild_index(batch: Batch, view: Snapshot) -> None:

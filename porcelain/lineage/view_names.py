@@ -7,18 +7,12 @@ about repositories, else the working directory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from objstore.digest import hash_bytes
-from objstore.fold import fold_chains
-from objstore.snapshot import Snapshot
-from porcelain.lineage.facts import Stored
 from porcelain.lineage.listing import LABEL_PRIORITY
 from porcelain.lineage.nodes import NAMED_URI
 from porcelain.lineage.projection import Row
-from porcelain.lineage.schema import BY_KIND
-from porcelain.lineage.store import CHAIN
 
 #: Words for ``--labels``, best first by default: types of labels, and what a file says without one.
 LABELS = (*LABEL_PRIORITY, "native_id")
@@ -109,35 +103,28 @@ class Names:
         return None
 
 
-#: The columns that names are made of, by kind of fact.
+#: The columns that names are made of, by table.
 _COLUMNS = {
-    "label": ("target_id", "label_type", "value", "valid_from", "valid_to"),
-    "observation": ("session_id", "source_id", "path"),
-    "repo_identity": ("stable_name", "display_name"),
-    "repo_observation": ("repo_identity_id", "path", "valid_from", "valid_to"),
-    "session": ("provider", "provider_session_id", "start_timestamp"),
-    "source": ("label", "uri"),
+    "labels": ("id", "target_id", "label_type", "value", "valid_from", "valid_to", "confidence"),
+    "repo_identities": ("id", "stable_name", "display_name"),
+    "repo_observations": ("id", "repo_identity_id", "path", "valid_from", "valid_to", "confidence"),
+    "session_observations": ("id", "session_id", "source_id", "path"),
+    "sessions": ("id", "provider", "provider_session_id", "start_timestamp"),
+    "sources": ("id", "label", "uri"),
 }
 
 
-def fold_of(view: Snapshot) -> str:
-    """The digest that names the fold of a store as ``projection.project`` has it, without reading a fact."""
-    fold = fold_chains(view, [key for _, key in view.refs(f"{CHAIN}/")])
-    objects = sorted(key.hex() for fact, key in fold.live() if not fact.startswith("import_run_"))
-    return hash_bytes("\n".join(objects).encode()).hex()
-
-
-def names_of(facts: Iterable[Stored], priority: Sequence[str] = LABEL_PRIORITY) -> Names:
-    """The names in a fold without the rest of the view: for a view of many thousand conversations that needs no
-    more."""
-    tables: dict[str, list[Row]] = {BY_KIND[kind].name: [] for kind in _COLUMNS}
-    for _, item in facts:
-        columns = _COLUMNS.get(item.kind)
-        if columns is not None:
-            row = {column: item.columns.get(column) for column in columns}
-            row |= {"id": item.id, "confidence": item.confidence}
-            tables[BY_KIND[item.kind].name].append(row)
-    return Names(tables, priority)
+def names_of(
+    some_columns: Callable[[str, Sequence[str]], Iterable[Row]] | None,
+    priority: Sequence[str] = LABEL_PRIORITY,
+) -> Names:
+    """The names in a view without the rest of it: for one of many thousand conversations that needs no more.
+    ``some_columns`` gives the rows of a table with these columns only; None gives none."""
+    rows = {
+        table: list(some_columns(table, columns)) if some_columns is not None else []
+        for table, columns in _COLUMNS.items()
+    }
+    return Names(rows, priority)
 
 
 def _labels(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[tuple[bool, bool, str, str], str]]:

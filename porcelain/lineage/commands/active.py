@@ -14,7 +14,7 @@ from porcelain.lineage.active_time import (
     session_times,
     united,
 )
-from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.timeline_model import day_of
 from porcelain.lineage.timeline_text import hours
 from porcelain.lineage.usage_index import measured
@@ -53,9 +53,12 @@ ARGUMENTS = (0, 0)
 def run(arguments: Arguments, context: Context) -> int:
     """Print or write active times: pauses of half an hour end a block, nothing counts twice."""
     form, priority = form_of(arguments, DOCUMENT_FORMS), label_priority(arguments)
-    with open_indexed(context) as store, Progress(context, "reading conversations") as progress:
-        with store.snapshot() as view:
-            projection = lineage_view(view)
+    with (
+        open_indexed(context) as store,
+        open_lineage(store) as indexed,
+        Progress(context, "reading conversations") as progress,
+    ):
+        projection = indexed.projection()
         names = Names(projection.tables, priority)
         sessions = session_times(measured(store, progress.advance), projection, names.project)
     projects = project_times(sessions, names.repositories)

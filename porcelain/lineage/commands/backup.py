@@ -17,8 +17,7 @@ from porcelain.lineage.backup_snapshots import (
 )
 from porcelain.lineage.curation import learn
 from porcelain.lineage.hosts import host_label
-from porcelain.lineage.projection import project
-from porcelain.lineage.store import all_facts
+from porcelain.lineage.index.opening import open_lineage
 
 SUMMARY = "which backups have a conversation's file"
 USAGE = "lineage backup [--under FOLDER] [--dry-run] [--all] [--json] DIR"
@@ -42,9 +41,9 @@ def run(arguments: Arguments, context: Context) -> int:
         raise NotFound(f"{folder}: no such folder")
     under = str(Path(context.cwd) / arguments.under) if arguments.under else None
     with open_store(context, write=not arguments.dry_run) as store:
-        with store.snapshot() as view:
-            host = host_label(view)
-            roots = known_roots(project(all_facts(view)), host)
+        with open_lineage(store) as indexed:
+            host = host_label(indexed.view)
+            roots = known_roots(indexed.projection(stored=True), host)
         found = histories(folder, roots, under)
         new = [] if arguments.dry_run or not found else learn(store, facts_of(folder, found, host))
     snapshots = snapshots_in(folder)

@@ -11,7 +11,8 @@ from plumbing.stores import open_store
 from porcelain.flow.landed import page_records
 from porcelain.lineage.checkpoints import checkpoint_facts
 from porcelain.lineage.curation import learn
-from porcelain.lineage.derive import Lineage, lineage_of
+from porcelain.lineage.derive import Lineage
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.landed_pages import LandedPages
 from porcelain.lineage.lookup import find_session
@@ -29,9 +30,9 @@ ARGUMENTS = (0, None)
 def run(arguments: Arguments, context: Context) -> int:
     """List the summaries in the threads of these conversations, or of all. Every record of them is looked at."""
     with open_store(context, write=arguments.record) as store:
-        with store.snapshot() as view:
-            _, found = lineage_of(view)
-            made = list(_checkpoints(view, found, arguments.args))
+        with open_lineage(store) as indexed:
+            found = indexed.around(arguments.args) if arguments.args else indexed.everything()
+            made = list(_checkpoints(indexed.view, found, arguments.args))
         new = learn(store, made) if arguments.record else []
     nodes = found.nodes.by_id
     with Writer(context.stdout) as out:

@@ -6,7 +6,6 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.stores import open_store
 from porcelain.lineage.commands.curating import BY, UNDO, state, stated_lineage
 from porcelain.lineage.curation import CURATOR, classify, classify_pair
-from porcelain.lineage.derive import lineage_of
 from porcelain.lineage.lookup import find_node, find_target
 
 SUMMARY = "judge what happened between two conversations"
@@ -26,13 +25,12 @@ def run(arguments: Arguments, context: Context) -> int:
     curator = arguments.curator or CURATOR
     with open_store(context, write=True) as store:
         if len(names) == 2:
-            with store.snapshot() as view:
-                _, found = lineage_of(view)
+            found = stated_lineage(store, names)
             source, target = (find_node(found, name) for name in names)
             made = classify_pair(found, source, target, word, arguments.note, curator)
             what = f"{word}: from {source.path} to {target.path}"
         else:
-            target_of = find_target(stated_lineage(store), names[0])
+            target_of = find_target(stated_lineage(store, names), names[0])
             made = [classify(target_of, word, arguments.note, curator)]
             what = f"{word}: {target_of[0]} {target_of[1]}"
         return state(store, made, arguments, context, what)

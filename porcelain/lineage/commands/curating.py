@@ -9,19 +9,19 @@ from objstore.store import Store
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Writer, printable
 from porcelain.lineage.curation import CURATOR, learn, withdraw
-from porcelain.lineage.derive import Lineage, derive
+from porcelain.lineage.derive import Lineage
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.kinds import Fact
-from porcelain.lineage.store import all_facts
 from porcelain.lineage.times import normal_time
 
 UNDO = Option("--undo", help="take back what the same words have stated")
 BY = Option("--by", "curator", "NAME", f"who states it (default: {CURATOR})", "text")
 
 
-def stated_lineage(store: Store) -> Lineage:
-    """What follows from the facts of the store alone: enough to name things, and quick."""
-    with store.snapshot() as view:
-        return derive(fact for _, fact in all_facts(view))
+def stated_lineage(store: Store, names: Sequence[str]) -> Lineage:
+    """What follows from the facts about what these words name: enough to say what is meant."""
+    with open_lineage(store) as indexed:
+        return indexed.around(names)
 
 
 def now(store: Store) -> str:

@@ -7,11 +7,9 @@ import msgspec
 from plumbing.options import Arguments, Context
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_of
-from porcelain.lineage.derived_facts import derived_facts
 from porcelain.lineage.evidence_report import evidence_document, evidence_value, make_evidence
-from porcelain.lineage.lookup import find_session
-from porcelain.lineage.projection import project
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     DOCUMENT_FORMS,
@@ -37,11 +35,9 @@ ARGUMENTS = (0, 1)
 def run(arguments: Arguments, context: Context) -> int:
     """Print or write the evidence of everything, or of one conversation."""
     form, priority = form_of(arguments, DOCUMENT_FORMS), label_priority(arguments)
-    with open_store(context) as store, store.snapshot() as view:
-        facts, found = lineage_of(view)
-        session = find_session(found, arguments.args[0]) if arguments.args else None
-        projection = project(facts, derived_facts(found))
-    evidence = make_evidence(projection, priority, session)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        session = only_session(indexed, arguments.args[0]) if arguments.args else None
+        evidence = make_evidence(indexed.projection(), priority, session)
     if form == "json":
         value = {"view": f"{MARK}: evidence", "fold": evidence.fold, **evidence_value(evidence)}
         write_view([msgspec.json.encode(value, order="sorted").decode()], arguments, context)

@@ -10,8 +10,8 @@ from objstore.errors import NotFound
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_of
 from porcelain.lineage.derived_facts import derived_facts
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.lookup import find_session
 
@@ -24,8 +24,8 @@ ARGUMENTS = (1, 1)
 
 def run(arguments: Arguments, context: Context) -> int:
     """Print the fact with this id and those that name it; for a conversation also those about its files."""
-    with open_store(context) as store, store.snapshot() as view:
-        stored, found = lineage_of(view)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        stored, found = indexed.bearing_on(arguments.args[0])
     names = {one.id for _, one in stored}
     rows = [*stored, *(pair for pair in derived_facts(found) if pair[1].id not in names)]
     wanted = {arguments.args[0]}

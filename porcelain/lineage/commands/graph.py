@@ -9,14 +9,12 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_of
-from porcelain.lineage.derived_facts import derived_facts
 from porcelain.lineage.dot import dot_graph
 from porcelain.lineage.graph_model import Graph, make_graph
 from porcelain.lineage.graph_text import graph_document
-from porcelain.lineage.lookup import find_session
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.mermaid import mermaid_graph
-from porcelain.lineage.projection import project
 from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
     FORCE,
@@ -61,18 +59,16 @@ ARGUMENTS = (0, 1)
 def run(arguments: Arguments, context: Context) -> int:
     """Print or write the graph of all threads, or of what is around one conversation."""
     form, priority = form_of(arguments, GRAPH_FORMS), label_priority(arguments)
-    with open_store(context) as store, store.snapshot() as view:
-        facts, found = lineage_of(view)
-        around = find_session(found, arguments.args[0]) if arguments.args else None
-        projection = project(facts, derived_facts(found))
-    graph = make_graph(
-        projection,
-        "topology" if arguments.topology else "focused",
-        priority=priority,
-        everything=arguments.all,
-        around=around,
-        hops=arguments.hops,
-    )
+    with open_store(context) as store, open_lineage(store) as indexed:
+        around = only_session(indexed, arguments.args[0]) if arguments.args else None
+        graph = make_graph(
+            indexed.projection(),
+            "topology" if arguments.topology else "focused",
+            priority=priority,
+            everything=arguments.all,
+            around=around,
+            hops=arguments.hops,
+        )
     if not arguments.weak:
         graph = msgspec.structs.replace(graph, weak=[])
     write_view(_lines(graph, form, arguments, context), arguments, context)

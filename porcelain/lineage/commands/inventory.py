@@ -7,7 +7,7 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.inventory_model import inventory_document, inventory_value, make_inventory
 from porcelain.lineage.view_document import MARK
 from porcelain.lineage.view_options import (
@@ -43,8 +43,8 @@ ARGUMENTS = (0, 0)
 def run(arguments: Arguments, context: Context) -> int:
     """Print or write the inventory."""
     form, priority = form_of(arguments, DOCUMENT_FORMS), label_priority(arguments)
-    with open_store(context) as store, store.snapshot() as view:
-        inventory = make_inventory(lineage_view(view), priority)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        inventory = make_inventory(indexed.projection(), priority)
     items = [
         one
         for one in inventory.items

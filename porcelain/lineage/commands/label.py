@@ -28,7 +28,7 @@ def run(arguments: Arguments, context: Context) -> int:
     if len(value) > 1024:
         raise UsageError("lineage label: a name has at most 1,024 characters")
     with open_store(context, write=True) as store:
-        target = find_target(stated_lineage(store), name)
+        target = find_target(stated_lineage(store, [name]), name)
         kind = arguments.label_type or "lineage"
         made = label(target, kind, value, now(store), arguments.curator or CURATOR)
         return state(

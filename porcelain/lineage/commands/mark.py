@@ -38,7 +38,7 @@ ARGUMENTS = (1, 2)
 def run(arguments: Arguments, context: Context) -> int:
     """State a mark. No mark ever deletes a file."""
     with open_store(context, write=True) as store:
-        found = stated_lineage(store)
+        found = stated_lineage(store, [name for name in (arguments.args[0], arguments.replacement) if name])
         node = find_node(found, arguments.args[0])
         if arguments.clear_conflict:
             if len(arguments.args) != 1:

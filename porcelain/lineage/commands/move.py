@@ -8,9 +8,10 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable
 from plumbing.stores import open_store
-from porcelain.lineage.commands.curating import now, stated_lineage
+from porcelain.lineage.commands.curating import now
 from porcelain.lineage.curation import learn
 from porcelain.lineage.hosts import host_label
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.moves import copy_files, facts_of_move, plan_move
 
 SUMMARY = "record that a folder's conversations moved with it"
@@ -45,7 +46,9 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_store(context, write=arguments.apply) as store:
         with store.snapshot() as view:
             host = host_label(view)
-        plan = plan_move(stated_lineage(store), host, before, after, arguments.operation)
+        with open_lineage(store) as indexed:
+            found = indexed.everything()
+        plan = plan_move(found, host, before, after, arguments.operation)
         copied = copy_files([*plan.moves, *plan.known]) if arguments.copy else []
         if arguments.apply:
             learn(store, facts_of_move(plan, host, now(store), arguments.copy))

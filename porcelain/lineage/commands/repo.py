@@ -12,9 +12,9 @@ from plumbing.stores import open_store
 from porcelain.lineage.columns import REPO_EVENT_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, state
 from porcelain.lineage.curation import CURATOR
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.nodes import Said
 from porcelain.lineage.repos import RepoRecords
-from porcelain.lineage.store import all_facts
 
 SUMMARY = "projects, their folders and remotes"
 USAGE = """lineage repo [--json]
@@ -76,8 +76,8 @@ def _records(name: str, arguments: Arguments, cwd: str) -> list[dict[str, Any]]:
 
 
 def _list(arguments: Arguments, context: Context) -> int:
-    with open_store(context) as store, store.snapshot() as view:
-        said = Said(fact for _, fact in all_facts(view))
+    with open_store(context) as store, open_lineage(store) as indexed:
+        said = Said(indexed.facts_of("repo_identity", "repo_observation"))
     places: dict[str, list[str]] = {}
     for one in said.of("repo_observation"):
         columns = one.columns

@@ -24,8 +24,9 @@ from porcelain.lineage.git_evidence import (
     shared_beginnings,
 )
 from porcelain.lineage.hosts import host_label
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.sidecars import REPOS
-from porcelain.lineage.store import KnownFacts, all_facts
+from porcelain.lineage.store import KnownFacts
 
 SUMMARY = "when repositories were worked on, and the projects they propose"
 USAGE = "lineage repo-scan [--depth N] [--subjects N] [--dry-run] [--write] [--sidecar FILE] [--json] DIR..."
@@ -100,12 +101,10 @@ def _cells(one: Repository) -> tuple[str, ...]:
 
 def _store(found: Iterable[Repository], context: Context) -> int:
     with open_store(context, write=True) as store:
-        with store.snapshot() as view:
-            host = host_label(view)
-            known = KnownFacts(view)
-            held = [
-                one for _, one in all_facts(view) if one.kind == "evidence" and one.columns["kind"] == KIND
-            ]
+        with open_lineage(store) as indexed:
+            host = host_label(indexed.view)
+            known = KnownFacts(indexed.view)
+            held = [one for one in indexed.facts_of("evidence", grouped=False) if one.columns["kind"] == KIND]
             facts = [one for repository in found for one in facts_of(repository, host, known, held)]
         return len(learn(store, facts))
 

@@ -8,9 +8,10 @@ from typing import Any
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable, say
 from plumbing.stores import open_store
-from porcelain.lineage.derive import Lineage, lineage_of
+from porcelain.lineage.derive import Lineage
 from porcelain.lineage.derived_facts import thread_ids
-from porcelain.lineage.lookup import find_session
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.nodes import Node
 from porcelain.lineage.resume import Resume
 from porcelain.lineage.threads import Thread
@@ -31,9 +32,9 @@ _SAID = {
 
 def run(arguments: Arguments, context: Context) -> int:
     """The resume targets of the threads that the session is in; without ID those of all threads of several files."""
-    with open_store(context) as store, store.snapshot() as view:
-        _, found = lineage_of(view)
-    session = find_session(found, arguments.args[0]) if arguments.args else None
+    with open_store(context) as store, open_lineage(store) as indexed:
+        session = only_session(indexed, arguments.args[0]) if arguments.args else None
+        found = indexed.around([session]) if session is not None else indexed.several()
     chosen = [
         (thread, target)
         for thread, target in zip(found.threads, found.resumes, strict=True)

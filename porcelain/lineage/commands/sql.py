@@ -9,9 +9,8 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_view
-from porcelain.lineage.events import no_events
-from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.index.tables import PUBLIC
 from porcelain.lineage.sqlite_view import fill
 
 SUMMARY = "ask the lineage with SQL"
@@ -26,17 +25,25 @@ ARGUMENTS = (1, 1)
 _ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 
 
+def _authorize(action: int, table: str | None, *_: object) -> int:
+    """Whether a statement may do this: read, and only what an export has."""
+    if action == sqlite3.SQLITE_READ and table not in PUBLIC and table not in ("", None, "sqlite_master"):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+
+
 def run(arguments: Arguments, context: Context) -> int:
-    """Run one statement that only reads, over the tables that ``lineage export`` writes, made anew in memory."""
+    """Run one statement that only reads, over the tables that ``lineage export`` writes."""
     with (
-        closing(sqlite3.connect(":memory:", isolation_level=None)) as connection,
+        closing(sqlite3.connect("", isolation_level=None)) as passing,
         open_store(context) as store,
-        store.snapshot() as view,
+        open_lineage(store) as indexed,
     ):
-        fill(connection, lineage_view(view), LandedPages(view) if arguments.events else no_events)
-        connection.set_authorizer(
-            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-        )
+        connection = indexed.connection
+        if arguments.events:
+            connection = passing
+            fill(connection, indexed.projection(), indexed.landed_pages())
+        connection.set_authorizer(_authorize)
         try:
             cursor = connection.execute(arguments.args[0])
             names = [column[0] for column in cursor.description or ()]

@@ -8,9 +8,10 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, say, table, terminal_width
 from plumbing.stores import open_store
 from porcelain.lineage.columns import RELATIONS
-from porcelain.lineage.commands.curating import BY, now, stated_lineage
+from porcelain.lineage.commands.curating import BY, now
 from porcelain.lineage.curation import CURATOR, learn
 from porcelain.lineage.derive import Lineage
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.lookup import find_session
 from porcelain.lineage.suggestions import find_suggestion, promoted, rejected, suggestion
@@ -50,7 +51,8 @@ def run(arguments: Arguments, context: Context) -> int:
             f"lineage suggest {action}: wrong number of arguments", hint="lineage suggest --help"
         )
     with open_store(context, write=action != "list") as store:
-        found = stated_lineage(store)
+        with open_lineage(store) as indexed:
+            found = indexed.around([*arguments.args[1:], *indexed.suggested()])
         if action == "list":
             return _list(found, arguments, context)
         if action == "add":

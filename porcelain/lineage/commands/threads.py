@@ -8,7 +8,7 @@ from typing import Any
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
-from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.projection import Projection, Row
 
 SUMMARY = "conversations that belong together, and how"
@@ -24,8 +24,8 @@ ARGUMENTS = (0, None)
 
 def run(arguments: Arguments, context: Context) -> int:
     """List threads whose name, ids or folders contain every WORD, the one used last first."""
-    with open_store(context) as store, store.snapshot() as view:
-        threads = thread_rows(lineage_view(view))
+    with open_store(context) as store, open_lineage(store) as indexed:
+        threads = thread_rows(indexed.projection())
     words = [word.casefold() for word in arguments.args]
     threads = [
         one

@@ -8,7 +8,7 @@ import msgspec
 
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, terminal_width
-from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.mermaid import gantt
 from porcelain.lineage.timeline_model import Timeline, make_timeline, time_of
 from porcelain.lineage.timeline_text import TITLES, timeline_document
@@ -52,9 +52,12 @@ def run(arguments: Arguments, context: Context) -> int:
     """Print or write the timeline of the projects whose name contains every WORD."""
     form, priority = form_of(arguments, _FORMS), label_priority(arguments)
     words = [word.casefold() for word in arguments.args]
-    with open_indexed(context) as store, Progress(context, "reading conversations") as progress:
-        with store.snapshot() as view:
-            projection = lineage_view(view)
+    with (
+        open_indexed(context) as store,
+        open_lineage(store) as indexed,
+        Progress(context, "reading conversations") as progress,
+    ):
+        projection = indexed.projection()
         timeline = make_timeline(
             projection,
             measured(store, progress.advance),

@@ -10,11 +10,11 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, say, table, terminal_width
 from porcelain.lineage.identity import session_id
-from porcelain.lineage.store import all_facts
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.usage_index import measured
 from porcelain.lineage.usage_rules import Tokens
 from porcelain.lineage.usage_totals import BY, Group, Totals, Wanted, totals
-from porcelain.lineage.view_names import fold_of, names_of
+from porcelain.lineage.view_names import names_of
 from porcelain.lineage.view_options import open_indexed
 
 SUMMARY = "tokens of all model calls, each counted once"
@@ -46,9 +46,9 @@ def run(arguments: Arguments, context: Context) -> int:
             raise UsageError(f"{day}: is no day", hint="write it as 2026-05-22")
     wanted = Wanted(provider=arguments.provider, since=arguments.since, until=arguments.until)
     with open_indexed(context) as store:
-        with store.snapshot() as view:
-            fold = fold_of(view)
-            names = names_of(all_facts(view) if arguments.by in ("project", "session") else ())
+        with open_lineage(store) as indexed:
+            fold = indexed.fold
+            names = names_of(indexed.some_columns if arguments.by in ("project", "session") else None)
         with Progress(context, "reading conversations") as progress:
             conversations = measured(store, progress.advance)
             found = totals(conversations, arguments.by, wanted, names.project_of_folder)

@@ -9,11 +9,10 @@ from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable
 from plumbing.stores import open_store
 from porcelain.lineage.between import Between, between
-from porcelain.lineage.derive import Lineage, derive
+from porcelain.lineage.derive import Lineage
+from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.lookup import find_node, shown
 from porcelain.lineage.relations import Decision
-from porcelain.lineage.shared_records import LandedEvidence
-from porcelain.lineage.store import all_facts
 
 SUMMARY = "how two conversations are related, and why"
 USAGE = "lineage why [--json] A B"
@@ -24,9 +23,9 @@ ARGUMENTS = (2, 2)
 
 def run(arguments: Arguments, context: Context) -> int:
     """Print the relation, the rule, the evidence, and what would change it."""
-    with open_store(context) as store, store.snapshot() as view:
-        evidence = LandedEvidence(view)
-        found = derive((fact for _, fact in all_facts(view)), evidence)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        evidence = indexed.evidence()
+        found = indexed.around(arguments.args)
         source, target = (find_node(found, text) for text in arguments.args)
         if source is target:
             raise UsageError("lineage why: both names mean the same file")

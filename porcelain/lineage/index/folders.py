@@ -1,0 +1,140 @@
+"""What goes across groups: neighbours in a folder, and buckets. Both are made from a row for each transcript."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from porcelain.lineage.buckets import Kept, bucket_fact, bucket_of, kept
+from porcelain.lineage.edges import folder_of, neighbour_claim
+from porcelain.lineage.facts import Stored, object_id
+from porcelain.lineage.index.tables import in_parts, placed
+from porcelain.lineage.kinds import Fact
+from porcelain.lineage.nodes import Node
+
+_KEPT = msgspec.msgpack.Decoder(Kept)
+#: A transcript as ``node`` has it; ``folder`` and the bucket are None where it is in none that counts.
+NodeRow = tuple[object, ...]
+#: A folder of neighbours, a root and a bucket in it: what changes of transcripts have a bearing on.
+Places = tuple[set[str], set[tuple[str, str]]]
+
+
+def node_row(node: Node, root: str) -> NodeRow:
+    """The row of a transcript; ``root`` is its source's."""
+    folder = folder_of(node)
+    place = bucket_of(node, root)
+    first, last, _ = node.order
+    return (
+        node.id,
+        node.session,
+        node.provider,
+        node.native_id,
+        node.path,
+        node.src,
+        "\n".join(folder) if folder is not None else None,
+        first,
+        last,
+        place[0] if place is not None else None,
+        place[1] if place is not None else None,
+        msgspec.msgpack.encode(kept(node)),
+    )
+
+
+def replace_nodes(
+    connection: sqlite3.Connection, names: Iterable[str], rows: Iterable[NodeRow], places: Places
+) -> None:
+    """Put ``rows`` in place of those of the transcripts called ``names``; what that has a bearing on goes to
+    ``places``."""
+    folders, buckets = places
+    for part in in_parts(names):
+        within = f"FROM node WHERE id IN ({placed(part)})"
+        for folder, root, bucket in connection.execute(f"SELECT folder, root, bucket {within}", part):
+            folders.add(folder)
+            buckets.add((root, bucket))
+        connection.execute(f"DELETE {within}", part)
+    made = list(rows)
+    for row in made:
+        folders.add(row[6])  # type: ignore[arg-type]
+        buckets.add((row[9], row[10]))  # type: ignore[arg-type]
+    connection.executemany(f"INSERT INTO node VALUES ({', '.join('?' * 12)})", made)
+
+
+def neighbours(connection: sqlite3.Connection, folders: set[str] | None) -> Iterator[tuple[str, str, str]]:
+    """Folder, earlier and later transcript of those that follow one another and are of different agents, in these
+    folders or in all."""
+    select = "SELECT folder, provider, id FROM node WHERE folder "
+    order = " ORDER BY folder, first, last, id"
+    if folders is None:
+        queries = iter([connection.execute(f"{select} IS NOT NULL {order}")])
+    else:
+        queries = (
+            connection.execute(f"{select} IN ({placed(part)}) {order}", part)
+            for part in in_parts(sorted(one for one in folders if one is not None))
+        )
+    for rows in queries:
+        for before, after in pairwise(rows):
+            if before[0] == after[0] and before[1] != after[1]:
+                yield before[0], before[2], after[2]
+
+
+def bucket_rows(
+    connection: sqlite3.Connection, buckets: set[tuple[str, str]] | None
+) -> tuple[list[Stored], list[tuple[str, str]]]:
+    """The facts of these buckets or of all, and those of the buckets that hold nothing any more."""
+    select = "SELECT root, bucket, kept FROM node WHERE "
+    found: list[Stored] = []
+    empty: list[tuple[str, str]] = []
+    if buckets is None:
+        held: list[Kept] = []
+        place: tuple[str, str] | None = None
+        for root, bucket, body in connection.execute(
+            f"{select} bucket IS NOT NULL ORDER BY root, bucket, id"
+        ):
+            if place is not None and place != (root, bucket):
+                found.append(_stored(bucket_fact(*place, held)))
+                held = []
+            place = (root, bucket)
+            held.append(_KEPT.decode(body))
+        if place is not None:
+            found.append(_stored(bucket_fact(*place, held)))
+        return found, empty
+    for place in sorted(one for one in buckets if one[1] is not None):
+        bodies = connection.execute(f"{select} root = ? AND bucket = ? ORDER BY id", place)
+        held = [_KEPT.decode(body) for _, _, body in bodies]
+        if held:
+            found.append(_stored(bucket_fact(*place, held)))
+        else:
+            empty.append(place)
+    return found, empty
+
+
+def weak_edge(source: tuple[str, str], target: tuple[str, str]) -> Stored:
+    """The edge between neighbours of different groups (observation and session of each), about whom nothing else is
+    claimed."""
+    claim = neighbour_claim(source[0], target[0])
+    columns = {
+        "source_session_id": source[1],
+        "target_session_id": target[1],
+        "edge_type": claim.edge_type,
+        "source_observation_id": source[0],
+        "target_observation_id": target[0],
+        "metadata": {"claim": claim.mode, "relation": "sibling", "rule": "same-folder"},
+    }
+    return _stored(
+        Fact(
+            columns=columns,
+            confidence=claim.confidence,
+            evidence=[],
+            id=claim.id,
+            kind="edge",
+            provenance=claim.provenance,
+            revision=0,
+        )
+    )
+
+
+def _stored(one: Fact) -> Stored:
+    return object_id(one), one

@@ -1,0 +1,142 @@
+"""Opening the index in step with the store: one file beside the database, or a passing one where that cannot be."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import zip_longest
+
+from objstore.snapshot import Snapshot
+from objstore.store import Store
+from porcelain.lineage.index.changes import known_heads, lineage_heads, state_value
+from porcelain.lineage.index.reading import Indexed
+from porcelain.lineage.index.tables import edition
+from porcelain.lineage.index.update import Work, update
+
+NAME = "lineage.sqlite"
+#: Seconds to wait for another process that brings the index up to date.
+_PATIENCE = 60.0
+_CACHE_KIB = 48 * 1024
+_ATTEMPTS = 3
+
+
+@contextmanager
+def open_lineage(store: Store) -> Iterator[Indexed]:
+    """A snapshot of ``store`` and the index of lineage, brought in step with it first. Where the index cannot be kept
+    (a folder that cannot be written to, a store in memory, a file that others hold), a passing one is made."""
+    path = _path(store)
+    for _ in range(_ATTEMPTS if path is not None else 0):
+        connection = _usable(str(path))
+        if connection is None:
+            break
+        with closing(connection), store.snapshot() as view:
+            if is_fresh(connection, view):
+                yield Indexed(connection, view)
+                return
+        bring_up(store)
+    with closing(_passing()) as passing, store.snapshot() as view:
+        passing.execute("BEGIN")
+        update(passing, view)
+        yield Indexed(passing, view)
+
+
+def bring_up(store: Store) -> Work | None:
+    """Bring the index of ``store`` up to date and say what that took; None where it cannot be kept."""
+    path = _path(store)
+    for _ in range(2 if path is not None else 0):
+        connection = _usable(str(path))
+        if connection is None:
+            return None
+        with closing(connection):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                with store.snapshot() as view:
+                    work = update(connection, view)
+                connection.execute("COMMIT")
+                return work
+            except sqlite3.OperationalError:  # held by others, or no room
+                return None
+            except sqlite3.DatabaseError:  # damaged
+                pass
+        _delete(str(path))
+    return None
+
+
+def remove(store: Store) -> None:
+    """Delete the index; the next view makes it anew."""
+    path = _path(store)
+    if path is not None:
+        _delete(path)
+
+
+def is_fresh(connection: sqlite3.Connection, view: Snapshot) -> bool:
+    """Whether the index says what ``view`` does; it goes on doing so, in a transaction that is open from now on."""
+    try:
+        connection.execute("BEGIN")
+        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone() is None:
+            return False
+        if state_value(connection, "edition") != edition():
+            return False
+        if known_heads(connection) != lineage_heads(view):
+            return False
+        landed = connection.execute("SELECT ref, head FROM landed ORDER BY ref")
+        return all(one == two for one, two in zip_longest(landed, view.refs("landed/")))
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _path(store: Store) -> str | None:
+    folder = getattr(store.database, "path", None)
+    return os.path.join(folder, NAME) if folder else None
+
+
+def _usable(path: str) -> sqlite3.Connection | None:
+    """The index at ``path``, made where there is none or something else; None where that cannot be."""
+    for attempt in (1, 2):
+        try:
+            connection = _connect(path)
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+                return connection
+            except sqlite3.DatabaseError:
+                connection.close()
+                raise
+        except sqlite3.OperationalError:
+            return None
+        except sqlite3.DatabaseError:  # damaged, or no database
+            if attempt == 2:
+                return None
+            _delete(path)
+    return None
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    if not os.path.exists(path):
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+        except OSError as error:
+            raise sqlite3.OperationalError(str(error)) from None
+    connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+    for setting in (
+        "page_size=8192",
+        "journal_mode=WAL",
+        "synchronous=OFF",
+        f"cache_size=-{_CACHE_KIB}",
+        "temp_store=FILE",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def _passing() -> sqlite3.Connection:
+    connection = sqlite3.connect("", isolation_level=None)
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+    return connection
+
+
+def _delete(path: str) -> None:
+    for name in (path, path + "-wal", path + "-shm"):
+        with suppress(OSError):
+            os.remove(name)

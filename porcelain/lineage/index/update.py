@@ -1,0 +1,616 @@
+"""Bringing the index up to date: what is new is read, the groups it belongs to are derived again, their rows replaced.
+
+An index that has nothing yet goes the same way, with everything new; its groups are derived some thousand facts at a
+time, so that memory does not grow with the store.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from objstore.digest import hasher
+from objstore.snapshot import Snapshot
+from porcelain.lineage.columns import FILE_EVIDENCE
+from porcelain.lineage.derive import Lineage, derive
+from porcelain.lineage.derived_facts import derived_facts
+from porcelain.lineage.events import ObservedFile
+from porcelain.lineage.facts import Stored
+from porcelain.lineage.index.changes import (
+    Claimed,
+    OutOfStep,
+    known_claims,
+    known_heads,
+    lineage_heads,
+    moved_landings,
+    new_facts,
+)
+from porcelain.lineage.index.folders import (
+    Places,
+    bucket_rows,
+    neighbours,
+    node_row,
+    replace_nodes,
+    weak_edge,
+)
+from porcelain.lineage.index.groups import Groups
+from porcelain.lineage.index.records import (
+    IndexedEvidence,
+    file_row,
+    forget_lost,
+    index_all,
+    index_files,
+)
+from porcelain.lineage.index.tables import (
+    FIRST_INDEXES,
+    INDEXES,
+    TOKEN_INDEX,
+    edition,
+    in_parts,
+    make_tables,
+    placed,
+    run_all,
+    write_info,
+    write_rows,
+)
+from porcelain.lineage.index.tokens import PLAIN, of_folder, of_id, tokens
+from porcelain.lineage.kinds import Fact
+from porcelain.lineage.nodes import NAMED_URI
+from porcelain.lineage.projection import (
+    Dangling,
+    Row,
+    derive_columns,
+    observe_source,
+    plain_rows,
+    settle_references,
+)
+from porcelain.lineage.schema import BY_KIND, FACT_TABLES
+from porcelain.lineage.store import read_facts
+
+#: Facts that are derived from together, in whole groups.
+PART = 6000
+#: New facts from which on everything is made anew, which holds no more than a part of them in memory.
+_MANY = 20_000
+#: Tables with references to rows of other groups, which are looked through where such a row goes.
+_LOOSE = tuple(
+    (table.name, column.name)
+    for table in FACT_TABLES
+    for column in table.columns
+    if column.references is not None
+    and table.name
+    in (
+        "aliases",
+        "backup_observations",
+        "checkpoints",
+        "classifications",
+        "merge_suggestions",
+        "observation_marks",
+        "repo_events",
+        "repo_observations",
+    )
+)
+
+
+class Work(Struct):
+    """What an update did: facts and files (their records) that were read because they are new, groups and facts that
+    were derived from again, rows written, and whether everything was made anew."""
+
+    new_facts: int = 0
+    new_files: int = 0
+    groups: int = 0
+    facts: int = 0
+    rows: int = 0
+    anew: bool = False
+
+
+def update(connection: sqlite3.Connection, view: Snapshot) -> Work:
+    """Bring the index in step with ``view``, within the open transaction."""
+    row = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone()
+    stamp = None
+    if row is not None:
+        stamp = connection.execute("SELECT value FROM state WHERE name = 'edition'").fetchone()
+    if stamp is not None and stamp[0] == edition():
+        connection.execute("SAVEPOINT onward")
+        try:
+            done = _Update(connection, view, anew=False).run()
+            connection.execute("RELEASE onward")
+            return done
+        except OutOfStep:
+            connection.execute("ROLLBACK TO onward")
+            connection.execute("RELEASE onward")
+    make_tables(connection)
+    return _Update(connection, view, anew=True).run()
+
+
+class _Update:
+    def __init__(self, connection: sqlite3.Connection, view: Snapshot, *, anew: bool) -> None:
+        self._connection = connection
+        self._run = connection.execute
+        self._many = connection.executemany
+        self._view = view
+        self._anew = anew
+        self._work = Work(anew=anew)
+        self._groups = Groups(connection, empty=anew)
+        self._evidence = IndexedEvidence(connection, view)
+        self._sources: dict[str, Fact] = {}
+        self._places: Places = (set(), set())
+        self._added: set[str] = set()
+        self._removed: set[str] = set()
+        self._judged: set[str] = set()
+        self._first = anew
+        self._all_folders = anew
+
+    def run(self) -> Work:
+        """Do it all."""
+        moved = moved_landings(self._connection, self._view)
+        changed = self._read_facts()
+        self._load_sources()
+        self._judged = self._judged_edges()
+        if not self._anew and any(self._is_rare(one) for one in changed.values()):
+            raise OutOfStep
+        groups = self._group(changed, moved)
+        self._derive(groups)
+        while again := self._settle_folders():
+            self._derive(again)
+        self._write_plain(changed.values())
+        self._write_buckets()
+        self._check_loose()
+        self._finish()
+        return self._work
+
+    # -- what is new ---------------------------------------------------------------------------------------------------
+
+    def _read_facts(self) -> dict[str, Fact]:
+        """Take new facts in. What comes back are those that count now: all of them where there is an index, and of a
+        new index only those that go with no group or say something about folders."""
+        changed: dict[str, Fact] = {}
+        for part in new_facts(self._view, {} if self._anew else known_heads(self._connection)):
+            known = known_claims(self._connection, [one.id for _, one in part])
+            rows: dict[str, tuple[object, ...]] = {}
+            for key, one in part:
+                removed = one.tombstone is True
+                before = known.get(one.id)
+                if before is not None and (one.revision, key) <= (before.revision, before.key):
+                    continue
+                found = tokens(one, self._uris(one))
+                token = found[0] if found else None
+                known[one.id] = Claimed(one.revision, key, removed, token)
+                rows[one.id] = (one.id, one.kind, one.revision, key, removed, token)
+                if found:
+                    self._groups.join(found)
+                if one.kind == "source":
+                    self._sources[one.id] = one
+                if not self._anew or not found or self._tells_folder(one):
+                    changed[one.id] = one
+                if one.kind == "observation":
+                    self._observe(one)
+            self._many("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)", rows.values())
+            self._work.new_facts += len(rows)
+            if not self._anew and self._work.new_facts > _MANY:
+                raise OutOfStep
+        return changed
+
+    def _uris(self, one: Fact) -> dict[str, str]:
+        """The uri of an observation's source, which may stand in another chain than the observation."""
+        name = one.columns.get("source_id") if one.kind == "observation" else None
+        if name is None:
+            return {}
+        if name not in self._sources:
+            self._load_sources()
+        return {name: self._sources[name].columns["uri"]} if name in self._sources else {}
+
+    def _load_sources(self) -> None:
+        rows = self._run("SELECT key FROM fact WHERE kind = 'source' AND NOT removed").fetchall()
+        self._sources = {
+            one.id: one for one in read_facts(self._view, [key for (key,) in rows])
+        } | self._sources
+
+    def _observe(self, one: Fact) -> None:
+        columns, metadata = one.columns, one.columns.get("metadata", {})
+        source = self._sources.get(columns.get("source_id", ""))
+        self._run("DELETE FROM file WHERE id = ?", (one.id,))
+        if one.tombstone is True or source is None or "src" not in metadata:
+            return
+        if "provider_session_id" not in columns or not metadata.get("records"):
+            return
+        file = ObservedFile(
+            observation=one.id,
+            session=columns.get("session_id"),
+            source=columns.get("source_id"),
+            provider=source.columns["provider"],
+            native_id=columns["provider_session_id"],
+            src=metadata["src"],
+            first_record=metadata.get("first_record"),
+            differs=metadata.get("differs"),
+            records=metadata["records"],
+        )
+        self._run("INSERT INTO file VALUES (?, ?, ?, ?)", file_row(file))
+
+    def _tells_folder(self, one: Fact) -> bool:
+        columns = one.columns
+        if one.kind == "observation":
+            return "fork" in columns.get("metadata", {}).get("links", {})
+        return False
+
+    def _is_rare(self, one: Fact) -> bool:
+        """Whether a fact may bear on more than its own group, or stand where a derived row stood."""
+        if one.kind == "evidence":
+            columns = one.columns
+            return columns["kind"] != FILE_EVIDENCE and "says" in columns["data"]
+        if one.kind == "label":
+            return False
+        return one.kind not in PLAIN and one.kind not in ("observation", "session", "source")
+
+    def _judged_edges(self) -> set[str]:
+        """The ids of the edges that somebody has classified."""
+        keys = self._run("SELECT key FROM fact WHERE kind = 'classification' AND NOT removed").fetchall()
+        facts = read_facts(self._view, [key for (key,) in keys])
+        return {one.columns["target_id"] for one in facts if one.columns["target_type"] == "edge"}
+
+    # -- groups --------------------------------------------------------------------------------------------------------
+
+    def _group(self, changed: dict[str, Fact], moved: Sequence[tuple[str, str]]) -> set[int]:
+        """Bring together what belongs together; the groups to derive from."""
+        if self._anew:
+            run_all(self._connection, FIRST_INDEXES)
+            self._join_forks(changed.values())
+            self._work.new_files = index_all(self._connection, self._evidence, self._groups)
+            groups = self._groups.settle()
+            run_all(self._connection, TOKEN_INDEX)
+            return groups
+        grown = {name for name, one in changed.items() if one.kind == "observation"}
+        relanded: list[str] = []
+        for provider, native in moved:
+            rows = self._run("SELECT id FROM file WHERE provider = ? AND native = ?", (provider, native))
+            relanded += (name for (name,) in rows if name not in grown)
+        for name in relanded:
+            forget_lost(self._connection, self._evidence, name)
+            self._groups.join([of_id(name)])
+        self._work.new_files = index_files(
+            self._connection, self._evidence, self._groups, sorted({*grown, *relanded})
+        )
+        self._join_forks(changed.values())
+        return self._groups.settle()
+
+    def _join_forks(self, changed: Iterable[Fact]) -> None:
+        """A fork that does not name its origin may come from any conversation of its folder: they are one group. Where
+        a folder turns out to have such a fork, its conversations are all looked at again."""
+        known = {token for (token,) in self._run("SELECT token FROM forky")}
+        forks = [one for one in changed if self._tells_folder(one) and one.tombstone is not True]
+        if self._anew:
+            labels = list(self._cwd_labels()) if forks else []
+            names = {one.id for one in forks}
+            folders = {of_folder(value) for target, value in labels if target in names}
+            for target, value in labels:
+                if of_folder(value) in folders:
+                    self._groups.join([of_id(target), of_folder(value)])
+            self._many("INSERT INTO forky VALUES (?)", ((token,) for token in sorted(folders)))
+            return
+        if any(of_id(one.id) not in self._groups.of([of_id(one.id)]) for one in forks):
+            raise OutOfStep
+        for one in changed:
+            if one.kind == "label" and one.columns["label_type"] == "cwd" and known:
+                token = of_folder(one.columns["value"])
+                if token in known:
+                    self._groups.join([of_id(one.columns["target_id"]), token])
+                elif self._is_fork(one.columns["target_id"]):
+                    raise OutOfStep
+
+    def _is_fork(self, name: str) -> bool:
+        row = self._run("SELECT key FROM fact WHERE id = ? AND kind = 'observation'", (name,)).fetchone()
+        return row is not None and self._tells_folder(read_facts(self._view, [row[0]])[0])
+
+    def _cwd_labels(self) -> Iterator[tuple[str, str]]:
+        keys = (key for (key,) in self._run("SELECT key FROM fact WHERE kind = 'label' AND NOT removed"))
+        for part in in_parts(keys, PART):
+            for one in read_facts(self._view, part):
+                if one.columns["label_type"] == "cwd":
+                    yield one.columns["target_id"], one.columns["value"]
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    def _derive(self, groups: set[int]) -> None:
+        """Derive from these groups, as many together as make a part."""
+        merged: set[int] = set()
+        for numbers, facts in self._parts(groups):
+            if not self._first:
+                self._forget(numbers)
+            found, tables, derived = self._derived(numbers, facts)
+            merged |= self._join_judged(found)
+            live = {one.id for _, one in facts}
+            dangling = settle_references(tables, self._is_elsewhere)
+            derive_columns(tables, {row["id"]: row["uri"] for row in tables["sources"]})
+            if not self._first:
+                self._take_out_dangling(live)
+            tables["sources"] = [row for row in tables["sources"] if row["id"] not in self._sources]
+            self._work.rows += write_rows(self._connection, tables)
+            self._note(dangling)
+            self._own(found, derived, live)
+            roots = {name: one.columns["uri"] for name, one in self._sources.items()}
+            names = [one.id for _, one in facts if one.kind == "observation"]
+            rows = [node_row(node, roots.get(node.source, "")) for node in found.nodes if not node.named]
+            replace_nodes(self._connection, () if self._first else names, rows, self._places)
+            self._work.groups += len(numbers)
+            self._work.facts += len(facts)
+        self._first = False
+        if merged:
+            self._derive(merged)
+
+    def _parts(self, groups: set[int]) -> Iterator[tuple[list[int], list[Stored]]]:
+        """Whole groups and their live facts, each part of bounded size unless one group is larger."""
+        waiting: list[int] = []
+        keys: list[bytes] = []
+        for group in sorted(groups):
+            rows = self._run(
+                "SELECT f.key FROM token t JOIN fact f ON f.token = t.hash WHERE t.grp = ? AND NOT f.removed",
+                (group,),
+            )
+            waiting.append(group)
+            keys += (key for (key,) in rows)
+            if len(keys) >= PART:
+                yield waiting, self._stored(keys)
+                waiting, keys = [], []
+        if waiting:
+            yield waiting, self._stored(keys)
+
+    def _stored(self, keys: list[bytes]) -> list[Stored]:
+        return [(key.hex(), one) for key, one in zip(keys, read_facts(self._view, keys), strict=True)]
+
+    def _forget(self, groups: Sequence[int]) -> None:
+        """Take out the rows that followed from these groups, and what was withdrawn from them."""
+        for part in in_parts(groups):
+            within = f"grp IN ({placed(part)})"
+            owned: dict[str, list[str]] = defaultdict(list)
+            for table, name in self._run(f"SELECT tbl, id FROM owned WHERE {within}", part):
+                owned[table].append(name)
+            self._run(f"DELETE FROM owned WHERE {within}", part)
+            gone = self._run(
+                f"SELECT f.kind, f.id FROM token t JOIN fact f ON f.token = t.hash WHERE t.{within} AND f.removed",
+                part,
+            ).fetchall()
+            for kind, name in gone:
+                owned[BY_KIND[kind].name].append(name)
+            for table, names in owned.items():
+                self._take_out(table, names)
+            withdrawn = [name for kind, name in gone if kind == "observation"]
+            replace_nodes(self._connection, withdrawn, (), self._places)
+
+    def _take_out(self, table: str, names: Sequence[str]) -> None:
+        self._removed.update(names)
+        for part in in_parts(names):
+            self._run(f"DELETE FROM {table} WHERE id IN ({placed(part)})", part)
+        self._take_out_dangling(names)
+
+    def _take_out_dangling(self, names: Iterable[str]) -> None:
+        for part in in_parts(names):
+            self._run(f"DELETE FROM dangling WHERE id IN ({placed(part)})", part)
+
+    def _derived(
+        self, groups: Sequence[int], facts: list[Stored]
+    ) -> tuple[Lineage, dict[str, list[Row]], list[Fact]]:
+        pairs = [] if self._first else self._pairs_inside(groups)
+        known = [*(one for _, one in facts), *self._sources.values()]
+        found = derive(known, self._evidence, pairs)
+        stored = {one.id for one in known}
+        derived = [pair for pair in derived_facts(found, buckets=False) if pair[1].id not in stored]
+        sources = [(self._key_of(name), one) for name, one in self._sources.items()]
+        tables = plain_rows([*facts, *sources, *derived])
+        return found, tables, [one for _, one in derived]
+
+    def _key_of(self, name: str) -> str:
+        row = self._run("SELECT key FROM fact WHERE id = ?", (name,)).fetchone()
+        return str(row[0].hex())
+
+    def _join_judged(self, found: Lineage) -> set[int]:
+        """Bring a judgement together with the edge it is about; the groups that are to be derived from again."""
+        if not self._judged:
+            return set()
+        again: set[int] = set()
+        for claim in found.claims.all:
+            if claim.id in self._judged:
+                held = self._groups.of([of_id(claim.id)]).get(of_id(claim.id))
+                own = self._groups.of([of_id(claim.source)])[of_id(claim.source)]
+                if held != own:
+                    self._groups.join([of_id(claim.id), of_id(claim.source), of_id(claim.target)])
+                    again |= self._groups.settle()
+        return again
+
+    def _is_elsewhere(self, table: str, name: str) -> bool:
+        row = self._run("SELECT 1 FROM fact WHERE id = ? AND NOT removed", (name,)).fetchone()
+        return (
+            row is not None
+            or self._run(f"SELECT 1 FROM {table} WHERE id = ?", (name,)).fetchone() is not None
+        )
+
+    def _note(self, dangling: Iterable[Dangling]) -> None:
+        self._many(
+            "INSERT OR REPLACE INTO dangling VALUES (?, ?, ?, ?, ?)",
+            ((one.table, one.row, one.column, one.missing, one.left_out) for one in dangling),
+        )
+
+    def _own(self, found: Lineage, derived: Iterable[Fact], live: set[str]) -> None:
+        """Note which rows follow from which group, so that they can be taken out again."""
+        group_of: dict[str, int] = {}
+        held = self._groups.of({of_id(node.session) for node in found.nodes})
+        for node in found.nodes:
+            group_of[node.id] = group_of[node.session] = held.get(of_id(node.session), 0)
+        for claim in found.claims.all:
+            group_of[claim.id] = group_of[claim.source]
+        rows = []
+        threads: dict[str, int] = {}
+        for one in derived:
+            if one.kind == "source":
+                self._added.add(one.id)
+                continue
+            group = self._group_of(one, group_of, threads)
+            if one.kind == "thread":
+                threads[one.id] = group
+            rows.append((group, BY_KIND[one.kind].name, one.id))
+            self._added.add(one.id)
+        self._added |= live
+        self._many("INSERT OR REPLACE INTO owned VALUES (?, ?, ?)", rows)
+
+    def _group_of(self, one: Fact, group_of: dict[str, int], threads: dict[str, int]) -> int:
+        columns = one.columns
+        if "thread_id" in columns:
+            return threads[columns["thread_id"]]
+        for name in ("root_session_id", "source_observation_id", "observation_id", "target_id", "session_id"):
+            if columns.get(name) in group_of:
+                return group_of[columns[name]]
+        return group_of.get(one.id, 0)
+
+    # -- across groups -------------------------------------------------------------------------------------------------
+
+    def _settle_folders(self) -> set[int]:
+        """Bring the neighbours in the folders that changed up to date; the groups that have to be derived from again,
+        because of neighbours within them."""
+        folders = self._places[0]
+        wanted = None if self._all_folders else set(folders)
+        self._all_folders = False
+        folders.clear()
+        if wanted is not None and not wanted:
+            return set()
+        now = set(neighbours(self._connection, wanted))
+        known: dict[tuple[str, str, str], tuple[str, int | None]] = {}
+        if wanted is not None:
+            for part in in_parts(sorted(one for one in wanted if one is not None)):
+                rows = self._run(
+                    f"SELECT folder, source, target, edge, grp FROM weak WHERE folder IN ({placed(part)})",
+                    part,
+                )
+                known.update(((folder, one, two), (edge, grp)) for folder, one, two, edge, grp in rows)
+        again: set[int] = set()
+        for pair in known.keys() - now:
+            edge, grp = known[pair]
+            self._run("DELETE FROM weak WHERE folder = ? AND source = ? AND target = ?", pair)
+            if grp is None:
+                self._take_out("edges", [edge])
+            else:
+                again.add(grp)
+        names = {name for _, one, two in now for name in (one, two)}
+        held = self._groups.of(of_id(name) for name in names)
+        made: list[Stored] = []
+        for pair in sorted(now):
+            folder, source, target = pair
+            one, two = held[of_id(source)], held[of_id(target)]
+            grp = one if one == two else None
+            before = known.get(pair)
+            if before is not None and before[1] == grp:
+                continue
+            if before is not None and before[1] is None:
+                self._take_out("edges", [before[0]])
+            edge_fact = weak_edge((source, self._session_of(source)), (target, self._session_of(target)))
+            edge = edge_fact[1].id
+            if edge in self._judged and grp is None:
+                self._groups.join([of_id(source), of_id(target), of_id(edge)])
+                (grp,) = self._groups.settle()
+            self._run(
+                "INSERT OR REPLACE INTO weak VALUES (?, ?, ?, ?, ?)", (folder, source, target, edge, grp)
+            )
+            if grp is None:
+                made.append(edge_fact)
+            else:
+                again.add(grp)
+        if made:
+            self._work.rows += write_rows(self._connection, plain_rows(made))
+            self._added.update(one.id for _, one in made)
+        return again
+
+    def _pairs_inside(self, groups: Sequence[int]) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for part in in_parts(groups):
+            found += self._run(f"SELECT source, target FROM weak WHERE grp IN ({placed(part)})", part)
+        return found
+
+    def _session_of(self, name: str) -> str:
+        return str(self._run("SELECT session FROM node WHERE id = ?", (name,)).fetchone()[0])
+
+    def _write_buckets(self) -> None:
+        facts, empty = bucket_rows(self._connection, None if self._anew else self._places[1])
+        self._work.rows += write_rows(self._connection, plain_rows(facts))
+        for place in empty:
+            self._run("DELETE FROM bucket_statuses WHERE root = ? AND bucket = ?", place)
+
+    # -- the rest ------------------------------------------------------------------------------------------------------
+
+    def _write_plain(self, changed: Iterable[Fact]) -> None:
+        """Write the rows of facts that go with no group."""
+        if self._anew:
+            rows = self._run("SELECT key FROM fact WHERE token IS NULL AND NOT removed").fetchall()
+            keys = [key for (key,) in rows]
+        else:
+            grouped = {"session", "observation"}
+            names = [one.id for one in changed if one.kind not in grouped]
+            keys = []
+            for part in in_parts(names):
+                within = f"FROM fact WHERE token IS NULL AND id IN ({placed(part)})"
+                for kind, name in self._run(f"SELECT kind, id {within} AND removed", part).fetchall():
+                    self._take_out(BY_KIND[kind].name, [name])
+                keys += (key for (key,) in self._run(f"SELECT key {within} AND NOT removed", part))
+        for some in in_parts(keys, PART):
+            self._write_settled(plain_rows(self._stored(some)))
+        runs = {
+            one.columns["source_id"] for one in changed if one.kind == "import_run" and not self._anew
+        } | {one.id for one in changed if one.kind == "source"}
+        self._observe_sources(set(self._sources) if self._anew else runs)
+
+    def _write_settled(self, tables: dict[str, list[Row]]) -> None:
+        self._added.update(row["id"] for rows in tables.values() for row in rows)
+        dangling = settle_references(tables, self._is_elsewhere)
+        self._work.rows += write_rows(self._connection, tables)
+        self._note(dangling)
+
+    def _observe_sources(self, names: set[str]) -> None:
+        wanted = [
+            (self._key_of(name), self._sources[name]) for name in sorted(names) if name in self._sources
+        ]
+        tables = plain_rows(wanted)
+        for row in tables["sources"]:
+            runs = self._run(
+                "SELECT started_at, finished_at FROM import_runs WHERE source_id = ?", (row["id"],)
+            )
+            observe_source(row, ({"started_at": start, "finished_at": end} for start, end in runs))
+        self._work.rows += write_rows(self._connection, {"sources": tables["sources"]})
+
+    def _check_loose(self) -> None:
+        """Rows that refer to something that has come or gone are made anew with everything else: this is rare."""
+        if self._anew:
+            return
+        for part in in_parts(sorted(self._added)):
+            found = self._run(f"SELECT 1 FROM dangling WHERE missing IN ({placed(part)})", part)
+            if found.fetchone() is not None:
+                raise OutOfStep
+        for part in in_parts(sorted(self._removed - self._added)):
+            for table, column in _LOOSE:
+                query = f"SELECT 1 FROM {table} WHERE {column} IN ({placed(part)})"
+                if self._run(query, part).fetchone() is not None:
+                    raise OutOfStep
+
+    def _finish(self) -> None:
+        self._run(
+            "DELETE FROM sources WHERE uri = ? AND id NOT IN (SELECT id FROM fact WHERE NOT removed) "
+            "AND id NOT IN (SELECT source_id FROM session_observations WHERE source_id IS NOT NULL) "
+            "AND id NOT IN (SELECT source_id FROM backup_observations WHERE source_id IS NOT NULL)",
+            (NAMED_URI,),
+        )
+        run_all(self._connection, INDEXES)
+        fold = self._fold()
+        write_info(self._connection, fold)
+        state = {
+            "edition": edition(),
+            "fold": fold,
+            "heads": msgspec.json.encode(lineage_heads(self._view)).decode(),
+        }
+        self._many("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
+
+    def _fold(self) -> str:
+        """The name of the fold, as ``projection.Projection`` has it."""
+        digest = hasher("sha256")
+        rows = self._run(
+            "SELECT key FROM fact WHERE NOT removed AND kind <> 'import_run' ORDER BY key"
+        ).fetchall()
+        return digest("\n".join(key.hex() for (key,) in rows).encode()).hex()

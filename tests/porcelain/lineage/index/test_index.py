@@ -1,0 +1,299 @@
+"""The index says what deriving everything from scratch says, whatever happened since it was made."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from objstore.store import Store
+from porcelain.lineage.derive import lineage_of, lineage_view
+from porcelain.lineage.index import opening
+from porcelain.lineage.index.opening import NAME, bring_up, open_lineage
+from porcelain.lineage.index.update import Work
+from porcelain.lineage.projection import Projection
+from tests.porcelain.importing.driving import copy_home, run, succeed
+from tests.porcelain.lineage.pi_home import PiHome
+
+
+def as_lists(projection: Projection) -> dict[str, Any]:
+    return {
+        "fold": projection.fold,
+        "dangling": projection.dangling,
+        **{name: list(rows) for name, rows in projection.tables.items()},
+    }
+
+
+def check(path: Path) -> None:
+    """The index is brought up to date by what is new, and says what all facts say."""
+    with Store.open(path, read_only=True) as store:
+        with store.snapshot() as view:
+            expected = as_lists(lineage_view(view))
+        with open_lineage(store) as indexed:
+            assert as_lists(indexed.projection()) == expected
+
+
+def brought_up(path: Path) -> Work:
+    with Store.open(path, read_only=True) as store:
+        work = bring_up(store)
+    assert work is not None
+    return work
+
+
+class Life:
+    """A home in which things happen, and a store that imports it."""
+
+    def __init__(self, folder: Path, draw: random.Random) -> None:
+        self.home = PiHome(folder / "home")
+        self.store = folder / "store"
+        self.draw = draw
+        self.names: list[str] = []
+        self.files: list[Path] = []
+        self.claude = 0
+        succeed(self.store, "init")
+
+    def happen(self, what: str) -> None:
+        getattr(self, what)()
+
+    def _new(self) -> str:
+        self.names.append(f"{len(self.names) + 1:x}")
+        return self.names[-1]
+
+    def _folder(self) -> str:
+        return self.draw.choice(("garden", "orchard"))
+
+    def begin(self) -> None:
+        name = self._new()
+        self.files.append(self.home.write(name, self.home.entries(name, 22), folder=self._folder()))
+
+    def other_agent(self) -> None:
+        self.claude += 1
+        native = f"{self.claude:08}-0000-4000-8000-000000000000"
+        folder = self.home.home / ".claude" / "projects" / "-home-ines-garden"
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = [{"type": "mode", "mode": "normal", "sessionId": native}]
+        rows += [
+            {
+                "type": "user",
+                "uuid": f"u{self.claude}-{row}",
+                "sessionId": native,
+                "cwd": f"/home/ines/{self._folder()}",
+                "timestamp": f"2026-03-01T10:{self.draw.randrange(60):02}:00.000Z",
+                "message": {"role": "user", "content": "hello"},
+            }
+            for row in range(2)
+        ]
+        (folder / f"{native}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def go_on(self) -> None:
+        if self.files:
+            path = self.draw.choice(self.files)
+            if path.exists():
+                size = path.stat().st_size
+                entry = self.home.entries(self._new(), 23, 22)
+                with path.open("a") as file:
+                    file.writelines(json.dumps(row) + "\n" for row in entry)
+                assert path.stat().st_size > size
+
+    def fork(self, linked: bool = False) -> None:
+        there = [path for path in self.files if path.exists()]
+        if there:
+            origin = self.draw.choice(there)
+            lines = [json.loads(line) for line in origin.read_text().splitlines()][1:]
+            name = self._new()
+            link = {"parentSession": str(origin)} if linked else {}
+            more = self.home.entries(name, 25, 20)
+            self.files.append(self.home.write(name, [*lines[:20], *more], folder=self._folder(), **link))
+
+    def linked_fork(self) -> None:
+        self.fork(linked=True)
+
+    def orphan(self) -> None:
+        name = self._new()
+        link = self.home.native(f"{self.draw.randrange(1, 12):x}")
+        self.files.append(
+            self.home.write(name, self.home.entries(name, 21), folder=self._folder(), parentSession=link)
+        )
+
+    def move(self) -> None:
+        there = [path for path in self.files if path.exists() and "garden" in path.parent.name]
+        if there:
+            source = self.draw.choice(there)
+            target = self.home.move(source, "garden", "orchard")
+            self.files.append(target)
+            inferred = {"inferred": True} if self.draw.random() < 0.3 else {}
+            self.home.manifest(self.home.moved(source, target, "garden", "orchard", **inferred))
+
+    def name_a_file(self) -> None:
+        """A manifest names a file before it is there, or one that never will be."""
+        if self.files:
+            later = self.home.path(f"{len(self.names) + 1:x}", "orchard")
+            self.home.manifest(self.home.moved(self.draw.choice(self.files), later, "garden", "orchard"))
+
+    def vanish(self) -> None:
+        if self.files:
+            with suppress(OSError):
+                os.remove(self.draw.choice(self.files))
+
+    def rewrite(self) -> None:
+        there = [path for path in self.files if path.exists()]
+        if there:
+            path = self.draw.choice(there)
+            lines = path.read_text().splitlines()
+            other = self.home.entries("e", 30, 10)
+            path.write_text("\n".join([*lines[:8], *(json.dumps(row) for row in other)]) + "\n")
+
+    def _sessions(self) -> list[str]:
+        out = succeed(self.store, "lineage", "sessions", "--json").out
+        return [json.loads(line)["native_id"] for line in out.splitlines()]
+
+    def judge(self) -> None:
+        found = self._sessions()
+        if len(found) > 1:
+            one, two = self.draw.sample(found, 2)
+            word = self.draw.choice(("context-jump", "continuation", "unrelated"))
+            run(self.store, "lineage", "classify", one, two, word)
+
+    def judge_an_edge(self) -> None:
+        out = succeed(self.store, "lineage", "sql", "--json", "SELECT id FROM edges ORDER BY id").out
+        edges = [json.loads(line)["id"] for line in out.splitlines()]
+        if edges:
+            word = self.draw.choice(("context-jump", "continuation"))
+            run(self.store, "lineage", "classify", self.draw.choice(edges), word)
+
+    def label(self) -> None:
+        found = self._sessions()
+        if found:
+            run(self.store, "lineage", "label", self.draw.choice(found), f"name {self.draw.randrange(3)}")
+
+    def mark(self) -> None:
+        found = self._sessions()
+        if found:
+            run(self.store, "lineage", "mark", self.draw.choice(found), "preserve")
+
+    def sidecars(self) -> None:
+        succeed(self.store, "lineage", "import-sidecars", home=self.home.home)
+
+    def catch_up(self) -> None:
+        succeed(self.store, "import", home=self.home.home)
+
+
+_EVENTS = [name for name in vars(Life) if not name.startswith("_") and name != "happen"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.sampled_from(_EVENTS), min_size=6, max_size=30), st.integers(0, 2**16))
+def test_an_index_says_what_all_facts_say(events: list[str], seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        life = Life(Path(folder), random.Random(seed))
+        for number, event in enumerate(["begin", "other_agent", *events, "sidecars", "catch_up"]):
+            life.happen(event)
+            if event in ("label", "mark", "judge", "judge_an_edge", "sidecars") or number % 3 == 0:
+                life.catch_up()
+                check(life.store)
+        check(life.store)
+
+
+def test_the_fixtures_of_all_agents(tmp_path: Path) -> None:
+    home = copy_home(tmp_path / "home")
+    succeed(tmp_path / "store", "import", home=home)
+    check(tmp_path / "store")
+    succeed(tmp_path / "store", "lineage", "import-sidecars", home=home)
+    check(tmp_path / "store")
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    made = Life(tmp_path, random.Random(1))
+    for _ in range(40):
+        made.begin()
+    made.linked_fork()
+    made.catch_up()
+    assert brought_up(made.store).anew
+    return made
+
+
+def test_one_appended_line_derives_one_conversation(life: Life) -> None:
+    life.go_on()
+    life.catch_up()
+    work = brought_up(life.store)
+    assert not work.anew
+    assert work.groups == 1
+    assert work.facts <= 6
+    assert work.new_files == 1
+    assert work.rows <= 12
+    check(life.store)
+
+
+def test_nothing_new_is_no_work(life: Life) -> None:
+    assert brought_up(life.store) == Work()
+
+
+@pytest.mark.parametrize("harm", ["cut", "zeros", "text", "other version", "gone"])
+def test_a_damaged_index_is_made_anew(life: Life, harm: str) -> None:
+    path = life.store / NAME
+    with sqlite3.connect(path) as connection:
+        if harm == "other version":
+            connection.execute("UPDATE state SET value = '0/-' WHERE name = 'edition'")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    data = path.read_bytes()
+    if harm == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif harm == "zeros":
+        path.write_bytes(data[:4096] + bytes(len(data) - 4096))
+    elif harm == "text":
+        path.write_bytes(b"no database at all\n" * 1000)
+    elif harm == "gone":
+        path.unlink()
+    check(life.store)
+    assert brought_up(life.store) == Work()
+
+
+def test_a_history_that_the_store_does_not_have(life: Life, tmp_path: Path) -> None:
+    """The file comes from another store."""
+    other = Life(tmp_path / "other", random.Random(2))
+    other.begin()
+    other.catch_up()
+    check(other.store)
+    for name in (NAME, NAME + "-wal", NAME + "-shm"):
+        (life.store / name).unlink(missing_ok=True)
+        if (other.store / name).exists():
+            (life.store / name).write_bytes((other.store / name).read_bytes())
+    check(life.store)
+
+
+def test_a_store_that_cannot_be_written_to(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening.remove(Store.open(life.store, read_only=True))
+
+    def refuse(_path: str) -> sqlite3.Connection:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(opening, "_connect", refuse)
+    check(life.store)
+    assert not (life.store / NAME).exists()
+
+
+def test_what_bears_on_a_conversation_is_what_everything_says(life: Life) -> None:
+    life.linked_fork()
+    life.catch_up()
+    with Store.open(life.store, read_only=True) as store:
+        with store.snapshot() as view:
+            _, whole = lineage_of(view)
+        with open_lineage(store) as indexed:
+            for native in life._sessions():
+                part = indexed.around([native])
+                mine = {node.id for node in part.nodes}
+                assert mine
+                assert part.nodes.by_id == {name: whole.nodes.by_id[name] for name in mine}
+                assert part.decisions == [one for one in whole.decisions if one.source in mine]
+                assert part.threads == [one for one in whole.threads if one.root.id in mine]
