@@ -23,8 +23,8 @@ from objstore.lock import writer_lock
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport, writer_name
+from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.plain_files import Lost, PlainTransport
 
 BRANCH = "objstore"
 _URL = re.compile(r"git\+((ssh|https?|git|file)://[^#\s]+)(?:#([^#\s]+))?", re.ASCII)
@@ -67,11 +67,10 @@ def parse_git(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_git(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The hub on a branch."""
     url, branch = parse_git(remote.url)
     store = context.store_path()
-    writer = writer_name(store) if write else None
     with ExitStack() as stack:
         if os.path.isfile(os.path.join(store, "data.mdb")):
             named = hashlib.sha256(f"{url}#{branch}".encode()).hexdigest()[:16]
@@ -80,7 +79,7 @@ def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transpor
             stack.enter_context(writer_lock(folder + ".lock", context.lock_timeout))
         else:
             folder = stack.enter_context(TemporaryDirectory(prefix="objstore-"))
-        yield PlainTransport(BranchFiles(folder, url, branch, context.env), writer)
+        yield PlainTransport(BranchFiles(folder, url, branch, context.env), pusher)
 
 
 class BranchFiles:

@@ -72,6 +72,16 @@ def test_remotes_are_remembered_and_forgotten(objstore, a: Path) -> None:
         ("x", "ssh://host"),
         ("x", "file://host/x"),
         ("x", "-path"),
+        ("x", "https:///x"),
+        ("x", "https://host/x?y"),
+        ("x", "http://host/a b"),
+        ("x", "git+ssh://host/-y"),
+        ("x", "git+https://host/x#a..b"),
+        ("x", "git+file://host"),
+        ("x", "s3://"),
+        ("x", "s3://key:secret@bucket/x"),
+        ("x", "gs://bucket/../other"),
+        ("x", "az://bucket?x"),
     ],
 )
 def test_names_and_places_that_could_be_options_are_refused(objstore, a: Path, name: str, url: str) -> None:

@@ -22,7 +22,7 @@ from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
 from porcelain.remotes.plain_files import Lost
 from tests.objstore.sync.building import EVERYTHING, add_round, sound, state
@@ -238,14 +238,14 @@ def test_git_over_http(bare: Path, tmp_path: Path, here: Store, there: Store) ->
 def _exchange_over(url: str, here: Store, there: Store, folder: Path) -> None:
     for store, name in ((there, "there"), (here, "here")):
         context = Context(env=os.environ, store=str(folder / name))
-        with open_git(Remote(url=url), context, True) as transport:
+        with open_git(Remote(url=url), context, pusher(store)) as transport:
             fetch(store, transport, EVERYTHING, keeps_content=False)
             push(store, transport, EVERYTHING)
     assert state(here) == state(there)
     add_round(here, REF, "more", "b")
     for store, name in ((here, "here"), (there, "there")):
         context = Context(env=os.environ, store=str(folder / name))
-        with open_git(Remote(url=url), context, True) as transport:
+        with open_git(Remote(url=url), context, pusher(store)) as transport:
             fetch(store, transport, EVERYTHING, keeps_content=False)
             push(store, transport, EVERYTHING)
     assert state(here) == state(there)

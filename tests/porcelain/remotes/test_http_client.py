@@ -248,7 +248,7 @@ def test_no_token_in_clear_to_another_machine() -> None:
     context = Context(env={"OBJSTORE_TOKEN": "x"})
     with (
         pytest.raises(UsageError, match="in clear"),
-        open_http(Remote(url="http://192.0.2.1/"), context, False),
+        open_http(Remote(url="http://192.0.2.1/"), context, None),
     ):
         pass
 

@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -27,7 +27,8 @@ from objstore.errors import StorageError, UsageError
 from objstore.store import Store
 from plumbing.options import Context
 from porcelain.main import main
-from porcelain.remotes.config import Remote
+from porcelain.remotes import s3_bucket
+from porcelain.remotes.config import Pusher, Remote
 from porcelain.remotes.plain_files import Lost
 from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
 from tests.objstore.sync.building import add_round, state
@@ -190,8 +191,6 @@ def test_the_files_of_a_bucket(files: BucketFiles) -> None:
 def test_a_large_file_goes_in_parts(files: BucketFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     from io import BytesIO
 
-    from porcelain.remotes import s3_bucket
-
     monkeypatch.setattr(s3_bucket, "_WHOLE", 1000)
     data = os.urandom(7_000_000)
     for _ in range(2):
@@ -349,9 +348,37 @@ def test_storage_that_does_not_keep_writers_apart_is_refused(
     context = Context(env=_environment(lax.server_port), store=str(tmp_path))
     with pytest.raises(UsageError, match=said):
         probe(Remote(url="s3://hub/x"), context)
-    with pytest.raises(UsageError, match=said), open_s3(Remote(url="s3://hub/x"), context, True):
+    with (
+        pytest.raises(UsageError, match=said),
+        open_s3(Remote(url="s3://hub/x"), context, Pusher("1" * 16, "sha256")),
+    ):
         pass
     assert lax.kept == {}  # type: ignore[attr-defined]
+
+
+def test_a_remote_is_looked_at_before_it_is_remembered(
+    lax: http.server.ThreadingHTTPServer,
+    objstore: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in _environment(lax.server_port).items():
+        monkeypatch.setenv(name, value)
+    objstore("init")
+    lax.enforced = {"create"}  # type: ignore[attr-defined]
+    refused = objstore("remote", "add", "hub", "s3://hub/x")
+    assert refused.code == 2 and "does not keep two writers apart" in refused.err
+    assert "conditional writes" in refused.err and objstore("remote", "list").out == ""
+    lax.enforced = {"create", "replace"}  # type: ignore[attr-defined]
+    assert objstore("remote", "add", "hub", "s3://hub/x").code == 0
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "")
+    monkeypatch.setattr(s3_bucket, "probe", _unreachable)
+    later = objstore("remote", "add", "far", "s3://far/x")
+    assert later.code == 0 and "not looked at: far: nobody answers" in later.err
+    assert len(objstore("remote", "list").out.splitlines()) == 2
+
+
+def _unreachable(remote: Remote, context: Context) -> None:
+    raise StorageError("far: nobody answers")
 
 
 @pytest.mark.parametrize("refusal", [412, 409])
