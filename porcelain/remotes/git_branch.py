@@ -168,11 +168,13 @@ class BranchFiles:
         self._tree = self._read_tree(tip) if tip is not None else {}
 
     def _has(self, commit: str) -> bool:
+        """Whether a commit is here with all that it needs: git moves the ref when that is so. That the commit itself is
+        here says nothing, since it may have come as the first of what was then cut off."""
         try:
-            self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+            held = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", _TIP)
         except StorageError:
             return False
-        return True
+        return held.decode().strip() == commit
 
     def _read_tree(self, commit: str) -> dict[str, str]:
         rows = self._git("ls-tree", "-r", "-z", "--full-tree", commit).decode("utf-8", "replace").split("\0")

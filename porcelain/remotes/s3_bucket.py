@@ -26,6 +26,8 @@ _URL = re.compile(r"(s3|gs|az)://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(/[^?#]*)?", 
 #: Files up to this size are made in one request, on the condition that there is none of that name.
 _WHOLE = 128 * 1024 * 1024
 _CHUNK = 1024 * 1024
+#: How often a request that failed is made again before the exchange is given up.
+RETRIES = 4
 _REGION = "us-east-1"
 #: What the environment says, and how obstore calls it.
 _SETTINGS = {
@@ -61,7 +63,7 @@ def bucket_files(url: str, env: Mapping[str, str]) -> BucketFiles:
         from obstore import exceptions, store
     except ImportError:
         raise UsageError(f"{scheme}://: needs obstore", hint="pip install 'objstore-cli[s3]'") from None
-    retry: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+    retry: Any = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=60)}
     options: Any = {"timeout": timedelta(minutes=10), "connect_timeout": timedelta(seconds=20)}
     try:
         if scheme != "s3":
