@@ -23,8 +23,8 @@ from objstore.lock import writer_lock
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport, writer_name
+from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.plain_files import Lost, PlainTransport
 
 BRANCH = "objstore"
 _URL = re.compile(r"git\+((ssh|https?|git|file)://[^#\s]+)(?:#([^#\s]+))?", re.ASCII)
@@ -67,11 +67,10 @@ def parse_git(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_git(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The hub on a branch."""
     url, branch = parse_git(remote.url)
     store = context.store_path()
-    writer = writer_name(store) if write else None
     with ExitStack() as stack:
         if os.path.isfile(os.path.join(store, "data.mdb")):
             named = hashlib.sha256(f"{url}#{branch}".encode()).hexdigest()[:16]
@@ -80,7 +79,7 @@ def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transpor
             stack.enter_context(writer_lock(folder + ".lock", context.lock_timeout))
         else:
             folder = stack.enter_context(TemporaryDirectory(prefix="objstore-"))
-        yield PlainTransport(BranchFiles(folder, url, branch, context.env), writer)
+        yield PlainTransport(BranchFiles(folder, url, branch, context.env), pusher)
 
 
 class BranchFiles:
@@ -169,11 +168,13 @@ class BranchFiles:
         self._tree = self._read_tree(tip) if tip is not None else {}
 
     def _has(self, commit: str) -> bool:
+        """Whether a commit is here with all that it needs: git moves the ref when that is so. That the commit itself is
+        here says nothing, since it may have come as the first of what was then cut off."""
         try:
-            self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+            held = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", _TIP)
         except StorageError:
             return False
-        return True
+        return held.decode().strip() == commit
 
     def _read_tree(self, commit: str) -> dict[str, str]:
         rows = self._git("ls-tree", "-r", "-z", "--full-tree", commit).decode("utf-8", "replace").split("\0")

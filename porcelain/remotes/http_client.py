@@ -25,7 +25,7 @@ from objstore.sync import messages
 from objstore.sync.manifest import Node, Scope
 from objstore.sync.transport import Hello, PieceSource, Receipt, Traffic, Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Pusher, Remote
 
 #: Seconds without a byte after which the other side is given up.
 _TIMEOUT = 120.0
@@ -85,7 +85,7 @@ def token_for(target: Target, env: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def open_http(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_http(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The store behind an ``http://`` or ``https://`` URL."""
     target = parse_http(remote.url)
     if not target.tls and not _is_loopback(target.host) and not context.env.get("OBJSTORE_PLAIN_HTTP"):

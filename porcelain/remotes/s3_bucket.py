@@ -19,13 +19,15 @@ from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport, writer_name
+from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.plain_files import WRITERS, Lost, PlainTransport
 
 _URL = re.compile(r"(s3|gs|az)://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(/[^?#]*)?", re.ASCII)
 #: Files up to this size are made in one request, on the condition that there is none of that name.
 _WHOLE = 128 * 1024 * 1024
 _CHUNK = 1024 * 1024
+#: How often a request that failed is made again before the exchange is given up.
+RETRIES = 4
 _REGION = "us-east-1"
 #: What the environment says, and how obstore calls it.
 _SETTINGS = {
@@ -61,7 +63,7 @@ def bucket_files(url: str, env: Mapping[str, str]) -> BucketFiles:
         from obstore import exceptions, store
     except ImportError:
         raise UsageError(f"{scheme}://: needs obstore", hint="pip install 'objstore-cli[s3]'") from None
-    retry: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+    retry: Any = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=60)}
     options: Any = {"timeout": timedelta(minutes=10), "connect_timeout": timedelta(seconds=20)}
     try:
         if scheme != "s3":
@@ -80,13 +82,12 @@ def bucket_files(url: str, env: Mapping[str, str]) -> BucketFiles:
 
 
 @contextmanager
-def open_s3(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_s3(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The hub in a bucket. Before a store pushes there for the first time, the bucket is probed."""
     files = bucket_files(remote.url, context.env)
-    writer = writer_name(context.store_path()) if write else None
-    if writer is not None and f"writers/{writer}" not in files.list("writers/"):
+    if pusher is not None and WRITERS + pusher.store not in files.list(WRITERS):
         files.probe()
-    yield PlainTransport(files, writer)
+    yield PlainTransport(files, pusher)
 
 
 def probe(remote: Remote, context: Context) -> None:

@@ -24,7 +24,7 @@ from porcelain.main import main
 from porcelain.remotes.config import Remote
 from porcelain.remotes.http_client import HttpTransport, Target, open_http, parse_http, token_for
 from porcelain.remotes.urls import shown
-from tests.objstore.sync.building import EVERYTHING, add_round, opened, put_node, sound, state
+from tests.objstore.sync.building import EVERYTHING, add_round, opened, put_tags, sound, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
     here,
@@ -69,8 +69,7 @@ def writable() -> _Way:
 
 
 def test_several_packs_over_one_connection(here: Store, there: Store) -> None:
-    for number in range(700):
-        there.update_ref(f"tag/{number}", put_node(there, str(number)), None)
+    put_tags(there, 700)
     with _Way().to(there) as transport:
         fetch(here, transport, EVERYTHING, keeps_content=False, most=200)
         assert transport.traffic.requests > 4
@@ -248,7 +247,7 @@ def test_no_token_in_clear_to_another_machine() -> None:
     context = Context(env={"OBJSTORE_TOKEN": "x"})
     with (
         pytest.raises(UsageError, match="in clear"),
-        open_http(Remote(url="http://192.0.2.1/"), context, False),
+        open_http(Remote(url="http://192.0.2.1/"), context, None),
     ):
         pass
 
