@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.porcelain.importing.driving import HOME, held, landed_pages, opened, succeed, verify
+from tests.porcelain.importing.driving import HOME, copy_home, held, landed_pages, opened, succeed, verify
 
 
 class Sample(NamedTuple):
@@ -208,6 +210,47 @@ def test_subagents_stand_below_what_started_them(store: Path) -> None:
 
 def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
+
+
+#: What their writers come back with: where it goes, and Python that makes it.
+FINISHED = {
+    "codex": (
+        f".codex/sessions/**/*{KESTREL_FORK}.jsonl",
+        "from codex_sessions import *; log = kestrel_fork(kestrel()); log.torn = 0; data = log.data()",
+    ),
+    "factory": (
+        f".factory/sessions/*/{QUAYS}.jsonl",
+        "from factory_sessions import *; log = quays(); log.torn = 0; data = log.data()",
+    ),
+    "oh-my-pi": (
+        f".omp/agent/sessions/*/*{BOUNCES}.jsonl",
+        "from omp_sessions import *; log = letters(); log.torn = 0; data = log.data()",
+    ),
+    "opencode": (
+        ".local/share/opencode/storage/part/{part}",
+        "from opencode_sessions import *; data = [*stale().files().values()][-1]",
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_was_being_written_is_imported_when_it_is_there(tmp_path: Path, provider: str) -> None:
+    """The rest of a line is one more record; a part that came to its end changes its message's."""
+    home, place = copy_home(tmp_path / "home"), tmp_path / "store"
+    succeed(place, "import", "--provider", provider, home=home)
+    pattern, script = FINISHED[provider]
+    code = f"import sys; sys.path.insert(0, {str(HOME.parent)!r}); {script}; sys.stdout.buffer.write(data)"
+    data = subprocess.run([sys.executable, "-B", "-c", code], check=True, stdout=subprocess.PIPE).stdout
+    if provider == "opencode":
+        part = json.loads(data)
+        pattern = pattern.format(part=f"{part['messageID']}/{part['id']}.json")
+    (path,) = home.glob(pattern)
+    assert data.startswith(torn := path.read_bytes()) and len(data) > len(torn)
+    path.write_bytes(data)
+    result = succeed(place, "import", "--json", "--provider", provider, home=home).json
+    (found,) = result["places"]
+    assert (result["records"], found["grown"], found["pending"], found["conflicts"]) == (1, 1, 0, 0)
+    verify(place)
 
 
 def test_the_database_is_left_as_it_was(store: Path) -> None:
