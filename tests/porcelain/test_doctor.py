@@ -16,7 +16,15 @@ from objstore.store import Store
 from porcelain.doctor_disk import count_lines
 from porcelain.lineage.retention import CLAUDE_DEFAULT_DAYS, expiring, retention_of
 from porcelain.lineage.usage_index import PREFIX
-from tests.porcelain.importing.driving import TIDEPOOL, copy_home, objstore, opened, state_of, succeed
+from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
+    TIDEPOOL,
+    copy_home,
+    objstore,
+    opened,
+    state_of,
+    succeed,
+)
 from tests.porcelain.lineage import usage_homes as homes
 
 
@@ -58,7 +66,7 @@ def test_all_well_is_said_after_a_comparison(store: Path, home: Path) -> None:
     assert claude["disk_lines"] == claude["store_lines"] == lines
     assert (claude["disk_files"], claude["store_files"], claude["left_out"]) == (16, 14, 2)
     assert (document["ok"], document["compared"], document["problems"]) == (True, True, [])
-    assert document["verdict"] == "all well: 19 files compared line by line, the store has all of them"
+    assert document["verdict"] == "all well: 43 files compared line by line, the store has all of them"
     assert document["verified"] == document["objects"]
     out = succeed(store, "doctor", home=home).out
     assert out.splitlines()[-1] == document["verdict"]
@@ -91,7 +99,7 @@ def test_what_is_new_or_has_grown_waits(store: Path, home: Path) -> None:
     assert agent(document, "claude")["waiting"] == 2
     assert document["verdict"] == "no problem found; 2 files not imported as they are now: objstore import"
     succeed(store, "import", home=home)
-    assert examined(store, home)["verdict"].startswith("all well: 20 files")
+    assert examined(store, home)["verdict"].startswith("all well: 44 files")
 
 
 def test_a_line_that_the_store_does_not_have_is_a_problem(store: Path, home: Path) -> None:
@@ -161,7 +169,7 @@ def test_a_wrong_index_of_facts_is_found_and_made_anew(store: Path, home: Path) 
     assert [problem["hint"] for problem in document["problems"]] == ["objstore doctor --rebuild"]
     assert examined(store, home, "--rebuild")["indexes"]["facts"] == 0
     with opened(store) as (_, view):
-        assert len(list(view.derived_items(PREFIX))) == 13
+        assert len(list(view.derived_items(PREFIX))) == CONVERSATIONS
 
 
 def test_sources_that_are_gone_and_those_that_were_rewritten(store: Path, home: Path) -> None:

@@ -30,14 +30,21 @@ from porcelain.providers.records import Page, Record, page_record_ids
 
 ROOT = Path(__file__).resolve().parents[3]
 HOME = ROOT / "fixtures" / "home"
+#: How many conversations are in it, how many files of theirs, and how many records.
+CONVERSATIONS, FILES, RECORDS = 30, 53, 762
 TIDEPOOL = Path(".claude/projects/-home-mira-src-tidepool/5c5fd944-d386-42dd-9b31-250b1a31a74a.jsonl")
 #: What would lead a command away from the store and the home folder that a test gives it.
 _OVERRIDES = (
     "OBJSTORE_DIR",
     "OBJSTORE_DEBUG",
     "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "FACTORY_DIR",
+    "FACTORY_HOME_OVERRIDE",
+    "OPENCODE_DB",
     "PI_CODING_AGENT_DIR",
     "PI_CODING_AGENT_SESSION_DIR",
+    "PI_CONFIG_DIR",
     "XDG_DATA_HOME",
     "COLUMNS",
 )
