@@ -129,14 +129,14 @@ def _saved(view: Snapshot, key: bytes, entry: FlowRound) -> Fold | None:
         return None
     if saved.version != VERSION:
         return None
-    nodes, relations, unresolved = (dict(zip(group.ids, group.lines, strict=True)) for group in saved.groups)
+    nodes, relations, unresolved = saved.groups
     return Fold(
         entry.round,
         entry.commit,
         to_header(entry),
-        Frames(SfNode, nodes),
-        Frames(SfRelation, relations),
-        Frames(SfUnresolved, unresolved),
+        Frames(SfNode, dict(zip(nodes.ids, nodes.lines, strict=True))),
+        Frames(SfRelation, dict(zip(relations.ids, relations.lines, strict=True))),
+        Frames(SfUnresolved, dict(zip(unresolved.ids, unresolved.lines, strict=True))),
     )
 
 

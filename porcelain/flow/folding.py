@@ -6,7 +6,7 @@ unchanged; entries that are resolved or terminal stay. Conversation, session, pa
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, MutableMapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, MutableMapping, ValuesView
 from copy import copy
 from typing import TypeVar, cast
 
@@ -22,9 +22,9 @@ class Frames(MutableMapping[str, F]):
     """Frames by id, of which those that were given as lines are decoded when they are asked for: one by one where one
     is, all together where all are."""
 
-    def __init__(self, kind: type[F], frames: Mapping[str, F | Raw]) -> None:
+    def __init__(self, kind: type[F], frames: dict[str, F | Raw]) -> None:
         self._kind: type[F] = kind
-        self._frames: dict[str, F | Raw] = dict(frames)
+        self._frames: dict[str, F | Raw] = frames
         self._decoded = False
 
     def __getitem__(self, name: str) -> F:
@@ -51,7 +51,7 @@ class Frames(MutableMapping[str, F]):
         return len(self._frames)
 
     def __copy__(self) -> Frames[F]:
-        return Frames(self._kind, self._frames)
+        return Frames(self._kind, dict(self._frames))
 
     def values(self) -> ValuesView[F]:
         """All frames."""
