@@ -9,6 +9,7 @@ name, are never read.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,8 +19,8 @@ from msgspec import Struct, field
 from porcelain.flow.checking_report import ConversationCheck, FlowProblem
 from porcelain.flow.export_layout import PREFIXES, component, sd_name, sf_name
 from porcelain.flow.folder_check_scan import Folder, Group
-from porcelain.flow.folding import Fold, apply
-from porcelain.flow.sd import SdError, SdHeader, SdRecord, iter_sd
+from porcelain.flow.folding import Fold, check_link
+from porcelain.flow.sd import SdError, SdHeader, SdRecord, check_sd, iter_sd
 from porcelain.flow.sf import Round, RoundError, input_digest, read_round
 from porcelain.importing.tasks import PROVIDERS
 
@@ -29,6 +30,8 @@ _OURS = tuple(f"{name}-local/" for name in PROVIDERS)
 #: Kinds of which every file holds a whole new version of its source.
 _SNAPSHOTS = frozenset({"agent_meta", "workflow_manifest", "workflow_script"})
 _READ_SIZE = 1 << 20
+#: Bytes up to which a file is read at once; a larger one is read line by line.
+_IN_MEMORY = 32 << 20
 
 
 class LandedFile(Struct):
@@ -59,22 +62,37 @@ def check_landed_file(path: str, lines: Iterable[bytes]) -> LandedFile:
     frames = iter_sd(hashed(), exact=True)
     header = next(frames)
     assert isinstance(header, SdHeader)
-    ours = header.adapter.startswith(_OURS)
     file = LandedFile(path, header, "", 0)
-    ord_ = off = 0
-    for frame in frames:
-        assert isinstance(frame, SdRecord)
-        file.rows += 1
-        if file.first is None:
-            file.first = (frame.ord, frame.off)
-        elif file.gap is None and (frame.ord < ord_ - 1 if ours else frame.ord != ord_):
-            file.gap = ("ord-gap", file.rows + 1, str(ord_), str(frame.ord))
-        elif file.gap is None and not ours and frame.off != off:
-            file.gap = ("byte-gap", file.rows + 1, str(off), str(frame.off))
-        ord_, off = frame.ord + 1, frame.off + frame.bytes + 1
-    file.end = (ord_, off) if file.rows else None
+    _place(file, (frame for frame in frames if isinstance(frame, SdRecord)))
     file.digest = whole.hexdigest()
     return file
+
+
+def check_landed_bytes(path: str, data: bytes) -> LandedFile:
+    """``check_landed_file`` of a file that is in memory."""
+    plain = check_sd(data)
+    if plain is None:
+        return check_landed_file(path, io.BytesIO(data))
+    header, records, digest = plain
+    file = LandedFile(path, header, digest, len(records))
+    _place(file, records)
+    return file
+
+
+def _place(file: LandedFile, records: Iterable[SdRecord]) -> None:
+    """Fill in where the source began and ended, and the first break of its positions."""
+    ours = file.header.adapter.startswith(_OURS)
+    ord_ = off = row = 0
+    for row, record in enumerate(records, 1):
+        if file.first is None:
+            file.first = (record.ord, record.off)
+        elif file.gap is None and (record.ord < ord_ - 1 if ours else record.ord != ord_):
+            file.gap = ("ord-gap", row + 1, str(ord_), str(record.ord))
+        elif file.gap is None and not ours and record.off != off:
+            file.gap = ("byte-gap", row + 1, str(off), str(record.off))
+        ord_, off = record.ord + 1, record.off + record.bytes + 1
+    file.rows = row
+    file.end = (ord_, off) if row else None
 
 
 def check_round_file(path: str, data: bytes) -> Round:
@@ -153,7 +171,10 @@ class _Checker:
     def _landed_file(self, path: str) -> LandedFile | None:
         try:
             with open(path, "rb", buffering=_READ_SIZE) as lines:
-                file = check_landed_file(path, lines)
+                if os.fstat(lines.fileno()).st_size > _IN_MEMORY:
+                    file = check_landed_file(path, lines)
+                else:
+                    file = check_landed_bytes(path, lines.read())
         except SdError as error:
             self._refused(path, error)
             return None
@@ -330,11 +351,10 @@ class _Checker:
                 )
             self._landed_range(path, place, group.root, round_, before, problems)
             try:
-                apply(fold, round_)
+                check_link(fold, header)
             except RoundError as error:
                 self._refused(path, error, place)
-                fold = _jump(round_)
-            before = header.input_digest
+            fold, before = _jump(round_), header.input_digest
 
     def _round(self, path: str, place: str = "") -> Round | None:
         try:

@@ -7,6 +7,7 @@ the exact bytes of the file can be written again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,8 +16,9 @@ from msgspec.structs import asdict, replace
 
 from objstore import fastcanonical
 from objstore.core import ObjectId
-from objstore.errors import CheckFailed
-from objstore.kinds import MAX_SAFE_INTEGER, Kind, register
+from objstore.errors import CheckFailed, NotFound
+from objstore.kinds import MAX_SAFE_INTEGER, Kind, decode, register
+from objstore.snapshot import Snapshot
 from porcelain.flow.sf import FrameCounts, Ref, Round, SfHeader, SfNode, SfRelation, SfUnresolved
 
 Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
@@ -208,6 +210,48 @@ def to_frame(frame: FlowFrame) -> SfNode | SfRelation | SfUnresolved:
     )
 
 
+#: How the object of a node ends, and the line of one.
+_NODE_END, _LINE_END = b'"type":"flow-node"}', b'"t":"node"}'
+_NODES = msgspec.json.Decoder(list[SfNode])
+
+
+def to_frames(
+    view: Snapshot, keys: Sequence[bytes]
+) -> tuple[list[SfNode], list[SfRelation], list[SfUnresolved]]:
+    """The frames under ``keys``, each group in the order given. Nodes, which are nearly all, are decoded together.
+
+    Raises ``NotFound``, or ``CheckFailed`` for what is no frame.
+    """
+    found = view.get_many(keys)
+    datas = [one.data for one in found if one is not None and one.kind == "flow-node"]
+    nodes = _to_nodes(datas)
+    relations: list[SfRelation] = []
+    unresolved: list[SfUnresolved] = []
+    if len(datas) < len(keys):
+        for key, one in zip(keys, found, strict=True):
+            if one is None:
+                raise NotFound(f"{key.hex()}: a round names this frame, and it is not here")
+            if one.kind == "flow-relation":
+                relations.append(to_frame(decode(one.kind, one.data)))  # type: ignore[arg-type]
+            elif one.kind == "flow-unresolved":
+                unresolved.append(to_frame(decode(one.kind, one.data)))  # type: ignore[arg-type]
+            elif one.kind != "flow-node":
+                raise CheckFailed(f"{key.hex()}: is a {one.kind}, not a frame")
+    return nodes, relations, unresolved
+
+
+def _to_nodes(datas: list[bytes]) -> list[SfNode]:
+    """The nodes of these objects. Of an object only the last key differs from that of its line, so that one pass over
+    all of them makes lines; attributes that look like that end are read one by one."""
+    joined = b",".join(datas)
+    if joined.count(_NODE_END) != len(datas):
+        return [to_frame(decode("flow-node", data)) for data in datas]  # type: ignore[misc]
+    try:
+        return _NODES.decode(b"[" + joined.replace(_NODE_END, _LINE_END) + b"]")
+    except (msgspec.ValidationError, msgspec.DecodeError, RecursionError) as error:
+        raise CheckFailed(f"flow-node: {error}") from None
+
+
 def from_round(round_: Round, frames: list[str], previous: str | None) -> FlowRound:
     """The object of a round: ``frames`` are the ids of ``list`` objects that hold its frames' ids in file order
     (nodes, relations, unresolved), ``previous`` the object id of the round before."""
@@ -227,23 +271,6 @@ def from_round(round_: Round, frames: list[str], previous: str | None) -> FlowRo
 def to_header(entry: FlowRound) -> SfHeader:
     """The header of the round that an object holds."""
     return SfHeader(previous=entry.previous_digest, **{name: getattr(entry, name) for name in _HEADER_KEYS})
-
-
-def to_round(entry: FlowRound, frames: list[FlowFrame]) -> Round:
-    """The round that an object and its ``frames``, in order, hold."""
-    header = to_header(entry)
-    nodes: list[SfNode] = []
-    relations: list[SfRelation] = []
-    unresolved: list[SfUnresolved] = []
-    for item in frames:
-        frame = to_frame(item)
-        if type(frame) is SfNode:
-            nodes.append(frame)
-        elif type(frame) is SfRelation:
-            relations.append(frame)
-        elif type(frame) is SfUnresolved:
-            unresolved.append(frame)
-    return Round(header, nodes, relations, unresolved, entry.commit)
 
 
 def commit_counts(entry: FlowRound) -> FrameCounts:

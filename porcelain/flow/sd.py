@@ -223,6 +223,42 @@ def iter_sd(lines: Iterable[bytes], *, exact: bool = False) -> Iterator[SdHeader
         raise SdError("no-end", "the file has no closing line: it is cut short")
 
 
+def plain_records(body: bytes) -> list[SdRecord] | None:
+    """The records of ``body``, the lines between header and closing line, decoded together; None where that cannot
+    tell lines apart, or where one does not read: then ``iter_sd`` says which."""
+    lines = body.count(b"\n")
+    # Between two values nothing but a newline: inside of one, neither a string nor a list can hold these three bytes.
+    if lines and (body.count(b"}\n{") != lines - 1 or not body.startswith(b"{") or not body.endswith(b"}\n")):
+        return None
+    try:
+        if not body.isascii():
+            body.decode("utf-8")
+        records = _RECORD.decode_lines(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return records if len(records) == lines else None
+
+
+def check_sd(data: bytes) -> tuple[SdHeader, list[SdRecord], str] | None:
+    """Header, records and the SHA-256 (hex) of a whole file in ``data`` that keeps all rules to the byte; None where it
+    is not plain to see: ``iter_sd`` must say. About three times as fast as that."""
+    start = data.find(b"\n") + 1
+    end = data.rfind(b"\n" + _END) + 1
+    if not 0 < start <= end or data.find(b"\n" + _END) + 1 != end:
+        return None
+    records = plain_records(data[start:end])
+    if records is None:
+        return None
+    hasher = hashlib.sha256(memoryview(data)[:end])
+    try:
+        header = _read_header(data[:start], 1)
+        _check_end(data[end:], hasher.hexdigest(), len(records), len(records) + 2, True)
+    except SdError:
+        return None
+    hasher.update(memoryview(data)[end:])
+    return header, records, hasher.hexdigest()
+
+
 def read_sd(data: bytes, *, exact: bool = False) -> SdFile:
     """Read and check a whole file; raises ``SdError`` as ``iter_sd`` does."""
     frames = iter_sd(io.BytesIO(data), exact=exact)

@@ -15,7 +15,8 @@ from msgspec import Struct
 from objstore.snapshot import Snapshot
 from porcelain.flow.assembly.rounds import PARSER, POLICY
 from porcelain.flow.assembly.standing import TABLES, Core, Standing
-from porcelain.flow.assembly.tables import DamagedStanding, Table, sealed, unsealed
+from porcelain.flow.assembly.tables import DamagedStanding, Table, decoded
+from porcelain.flow.sealing import sealed
 
 #: Changes with the layout of what is saved, and with the meaning of any of it.
 VERSION = 1
@@ -57,10 +58,10 @@ def load_standing(view: Snapshot, ref: str, head: str) -> Standing | None:
     if data is None:
         return None
     try:
-        about = unsealed(data, _VERSION)
+        about = decoded(data, _VERSION)
         if (about.version, about.round, about.parser, about.policy) != (VERSION, head, PARSER, POLICY):
             return None
-        saved = unsealed(data, _SAVED)
+        saved = decoded(data, _SAVED)
     except DamagedStanding:
         return None
     if len(saved.tables) != len(TABLES):
@@ -97,7 +98,7 @@ def saved_standing(
         [(table.buckets, table.count) for table in standing.tables.values()],
         standing.old_core,
     )
-    values[prefix + b"c"] = sealed(saved)
+    values[prefix + b"c"] = sealed(msgspec.msgpack.encode(saved))
     return values
 
 

@@ -9,9 +9,9 @@ from objstore.errors import NotFound
 from plumbing.options import Arguments, Context
 from plumbing.stores import open_store
 from porcelain.flow.conversations import COUNTS, conversation_rows
+from porcelain.flow.fold_store import stored_fold
 from porcelain.flow.folding import Fold
 from porcelain.flow.naming import best_heads, find_conversation
-from porcelain.flow.store import stored_fold
 from porcelain.flow.view_output import OUTPUT, Json, columns, no_structure, print_answer
 
 SUMMARY = "what the structure of conversations adds up to"

@@ -9,11 +9,10 @@ from objstore.chain import entries, frame_keys
 from objstore.core import ListOf, list_pieces
 from objstore.errors import CheckFailed
 from objstore.snapshot import Snapshot
-from objstore.store import load, load_many
+from objstore.store import load
 from porcelain.flow.assembly import Head, Written
 from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.folding import Fold, apply
-from porcelain.flow.kinds import FlowRound, from_frame, from_round, to_header, to_round
+from porcelain.flow.kinds import FlowRound, from_frame, from_round, to_frames, to_header
 from porcelain.flow.landed import page_records, pages, pages_after
 from porcelain.flow.sf import Round
 
@@ -56,15 +55,10 @@ def stored_rounds(view: Snapshot, head: bytes) -> Iterator[tuple[bytes, FlowRoun
     for key, entry in entries(view, head):
         if not isinstance(entry, FlowRound):
             raise CheckFailed(f"{head.hex()}: is not the head of a chain of rounds")
-        keys = list(frame_keys(view, "flow-round", entry))
-        frames = load_many(view, keys, "flow-node", "flow-relation", "flow-unresolved")
-        yield key, entry, to_round(entry, frames)
+        yield key, entry, stored_round(view, entry)
 
 
-def stored_fold(view: Snapshot, head: bytes | None) -> Fold:
-    """The fold of a chain; an empty one for None."""
-    fold = Fold()
-    if head is not None:
-        for _, _, round_ in stored_rounds(view, head):
-            apply(fold, round_)
-    return fold
+def stored_round(view: Snapshot, entry: FlowRound) -> Round:
+    """The round of an object, as it stands in a file."""
+    keys = list(frame_keys(view, "flow-round", entry))
+    return Round(to_header(entry), *to_frames(view, keys), entry.commit)

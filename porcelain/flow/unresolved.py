@@ -9,8 +9,8 @@ from objstore.store import load
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import counted, say
 from plumbing.stores import open_store
+from porcelain.flow.fold_store import stored_fold
 from porcelain.flow.naming import best_heads, find_conversation
-from porcelain.flow.store import stored_fold
 from porcelain.flow.view_output import OUTPUT, Json, columns, no_structure, print_answer
 
 SUMMARY = "the ends that are missing, and why"

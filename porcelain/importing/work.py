@@ -22,12 +22,13 @@ from objstore.snapshot import Snapshot
 from objstore.workers import Serve
 from porcelain.flow.assembly import Chain
 from porcelain.flow.entries import Landed, from_page
+from porcelain.flow.fold_store import Lines, saved_fold, stored_fold
 from porcelain.flow.folding import Fold
 from porcelain.flow.landed import pages
 from porcelain.flow.naming import flow_ref
 from porcelain.flow.sd import sd_bytes
 from porcelain.flow.standing_store import load_standing, saved_standing
-from porcelain.flow.store import chain_head, files_after, landed_files, put_round, stored_fold
+from porcelain.flow.store import chain_head, files_after, landed_files, put_round
 from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
@@ -157,12 +158,16 @@ class Worker:
             news = files_after(view, landed, head.through_seq) if landed is not None else []
             chain = Chain(name, name, head, everything, standing=standing)
             made = task.flow
+            lines = Lines()
             for written in chain.rounds(news + fresh):
                 made = put_round(written, made, put)
+                lines.take(written)
                 piece.rounds += 1
             if made is not None and made != task.flow:
                 piece.flow = made
                 piece.derived = saved_standing(view, ref, made, chain.standing)
+                if chain.standing is not None:
+                    piece.derived.update(saved_fold(view, flow, made, lines))
         piece.objects += _prepared(objects)
 
     def _landed_records(self, task: Task, path: str) -> Iterator[str]:

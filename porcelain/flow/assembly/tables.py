@@ -9,43 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from zlib import crc32
 
 import msgspec
 
-from objstore.compression import ZSTD, compress, decompress
-from objstore.errors import CheckFailed, StorageError
+from objstore.errors import CheckFailed
+from porcelain.flow.sealing import sealed, unsealed
 
 V = TypeVar("V")
 #: Entries that a bucket should hold, and at how many on average the table is cut anew.
 FULL_BUCKET, OVERFULL_BUCKET = 64, 256
-#: Bytes of the checksum, and of the codec after it.
-_CHECKSUM, _HEADER = 4, 5
 
 
 class DamagedStanding(CheckFailed):
     """What was saved cannot be read: it is made again from the landed rows."""
 
 
-def sealed(value: Any) -> bytes:
-    """A value as it is saved: a checksum over the rest, a codec, its MessagePack form, compressed."""
-    codec, payload = compress(msgspec.msgpack.encode(value), ZSTD)
-    data = bytes((codec,)) + payload
-    return crc32(data).to_bytes(_CHECKSUM, "big") + data
-
-
-def unsealed(data: bytes | None, decoder: msgspec.msgpack.Decoder[V]) -> V:
-    """The value that ``sealed`` wrote; ``DamagedStanding`` for anything else."""
-    if (
-        data is None
-        or len(data) < _HEADER
-        or crc32(data[_CHECKSUM:]) != int.from_bytes(data[:_CHECKSUM], "big")
-    ):
+def decoded(value: bytes | None, decoder: msgspec.msgpack.Decoder[V]) -> V:
+    """The sealed value that is saved under a key; ``DamagedStanding`` for anything else."""
+    data = unsealed(value)
+    if data is None:
         raise DamagedStanding("a part of the saved standing is missing or damaged")
     try:
-        return decoder.decode(decompress(data[_CHECKSUM], data[_HEADER:]))
-    except (msgspec.DecodeError, StorageError):
+        return decoder.decode(data)
+    except msgspec.DecodeError:
         raise DamagedStanding("a part of the saved standing does not read") from None
 
 
@@ -121,7 +109,7 @@ class Table(Generic[V]):
         """The buckets that must be written, by number; all of them when the table was made or cut anew."""
         if self._load is not None and self.count <= self.buckets * OVERFULL_BUCKET:
             for number in sorted(self._dirty):
-                yield number, sealed(self._loaded[number])
+                yield number, sealed(msgspec.msgpack.encode(self._loaded[number]))
             return
         for number in range(self.buckets if self._load is not None else 0):
             self._values.update(self._bucket(number))
@@ -131,11 +119,11 @@ class Table(Generic[V]):
         for name, value in self._values.items():
             cut[crc32(name.encode("utf-8", "surrogatepass")) % self.buckets][name] = value
         for number, bucket in enumerate(cut):
-            yield number, sealed(bucket)
+            yield number, sealed(msgspec.msgpack.encode(bucket))
 
     def _bucket(self, number: int) -> dict[str, V]:
         found = self._loaded.get(number)
         if found is None:
             assert self._load is not None
-            found = self._loaded[number] = unsealed(self._load(number), self._decoder)
+            found = self._loaded[number] = decoded(self._load(number), self._decoder)
         return found
