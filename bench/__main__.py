@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import imports, objects, sessions, starts, table
+from bench import imports, lineage, objects, sessions, starts, table
 
 _FOLDER = Path(__file__).resolve().parent
-_PARTS = ("objects", "import", "start", "sessions")
+_PARTS = ("objects", "import", "start", "sessions", "lineage")
 
 
 def main() -> None:
@@ -19,9 +19,18 @@ def main() -> None:
     )
     parser.add_argument("--megabytes", type=int, default=300, metavar="N", help="transcripts to import")
     parser.add_argument("--nodes", type=int, default=100_000, metavar="N", help="nodes of a session")
+    parser.add_argument(
+        "--conversations",
+        type=int,
+        default=50_000,
+        metavar="N",
+        help="conversations that lineage is measured over",
+    )
     parser.add_argument("--repetitions", type=int, default=3, metavar="N", help="of each measurement")
     parser.add_argument(
-        "--quick", action="store_true", help="50,000 objects, 30 MB, 10,000 nodes: a minute or two"
+        "--quick",
+        action="store_true",
+        help="50,000 objects, 30 MB, 10,000 nodes, 2,000 conversations: some minutes",
     )
     parser.add_argument("--only", choices=_PARTS, action="append", help="just this part (may be repeated)")
     parser.add_argument(
@@ -33,6 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick:
         options.objects, options.megabytes, options.nodes = 50_000, 30, 10_000
+        options.conversations = 2_000
     parts = options.only or _PARTS
     rows: list[table.Row] = []
     notes: list[str] = []
@@ -53,6 +63,11 @@ def main() -> None:
         rows += found
         notes += more
         scale.append(f"{options.nodes:,} nodes of a session")
+    if "lineage" in parts:
+        found, more = lineage.measure(options.work / "lineage", options.conversations, options.megabytes // 6)
+        rows += found
+        notes += more
+        scale.append(f"{options.conversations:,} conversations")
     print("\n".join(table.machine()))
     print(", ".join(scale))
     print(table.text(rows))

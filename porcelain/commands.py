@@ -219,6 +219,12 @@ COMMANDS: tuple[Command, ...] = (
         "all facts about a conversation, a file or an edge",
     ),
     Command(
+        PORCELAIN,
+        "lineage doctor",
+        "porcelain.doctor:run",
+        "whether the store has what is on disk, and what will be lost",
+    ),
+    Command(
         PORCELAIN, "lineage log", "porcelain.lineage.commands.log:run", "what was learned, round by round"
     ),
     Command(PORCELAIN, "lineage sql", "porcelain.lineage.commands.sql:run", "ask the lineage with SQL"),

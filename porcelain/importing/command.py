@@ -27,7 +27,7 @@ from porcelain.importing.run import PlaceResult, Result, import_lock, run_import
 from porcelain.importing.tasks import PROVIDERS, TITLES, Settings
 
 SUMMARY = "read agents' conversations into the store"
-USAGE = "import [--provider P]... [--strict] [--processes N] [--json] [PATH...]"
+USAGE = "import [--provider P]... [--check] [--strict] [--processes N] [--json] [PATH...]"
 OPTIONS = (
     Option(
         "--provider",
@@ -38,6 +38,7 @@ OPTIONS = (
         choices=tuple(PROVIDERS),
         many=True,
     ),
+    Option("--check", help="compare what was imported with the files, from their beginnings"),
     Option("--strict", help="exit with 1 when anything was damaged or rewritten"),
     Option("--processes", "processes", "N", "worker processes (default: by the work there is)", "integer"),
     JSON,
@@ -99,6 +100,7 @@ def _import(
             keep=keep,
             env=context.env,
             home=Path(home) if home is not None else None,
+            check=bool(arguments.check),
         )
     settings = Settings(
         path=store.database.path,  # type: ignore[union-attr]
@@ -158,6 +160,11 @@ def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
         )
     elif rows:
         out.line("nothing new")
+    checked = sum(p.place.checked for p in found)
+    if checked:
+        differing = sum(p.conflicts for p in found)
+        said = "all as they were imported" if not differing else f"{differing:,} not as they were imported"
+        out.line(f"{counted(checked, 'file')} compared from the beginning: {said}")
     if rows:
         out.line("")
         out.line("next: objstore status, objstore lineage sessions, objstore flow show ID")
@@ -196,6 +203,7 @@ def _document(result: Result, keep: bool) -> dict[str, object]:
         "objects": result.objects,
         "places": [
             {
+                "checked": p.place.checked,
                 "conflicts": p.conflicts,
                 "conversations": p.place.conversations,
                 "damaged": p.damaged,

@@ -15,12 +15,15 @@ from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.tasks import Task, provider_module
+from porcelain.importing.tasks import PROVIDERS, Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
 from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
 from porcelain.providers.redaction import RULES, redact_text
 
+#: Stands in ``local`` while all that was ever landed has been assembled.
+SETTLED = b"import/settled"
 #: Between a native id and what tells apart two conversations that carry the same one.
 _COPY = "~"
 
@@ -37,14 +40,17 @@ class Place(Struct):
     tasks: list[Task] = field(default_factory=list)
     gone: list[Cursor] = field(default_factory=list)
     changed_files: int = 0
+    checked: int = 0
     exists: bool = True
 
 
 class Plan(Struct):
-    """Everything an import found; ``cursors`` by provider and path."""
+    """Everything an import found; ``cursors`` by provider and path. ``whole`` says that all conversations that were
+    ever landed from here were looked at for what an import that died has left, or that none has left anything."""
 
     places: list[Place] = field(default_factory=list)
     cursors: dict[str, dict[str, Cursor]] = field(default_factory=dict)
+    whole: bool = False
 
     @property
     def tasks(self) -> list[Task]:
@@ -71,13 +77,19 @@ def make_plan(
     keep: bool,
     env: Mapping[str, str],
     home: Path | None,
+    check: bool = False,
 ) -> Plan:
     """Look at the agents' own folders (below ``home``), or at ``paths``, which exist, and say what is to do.
 
-    ``providers`` limits the agents. Nothing is read of files that have not changed. Raises ``UsageError`` for a path
-    that is no agent's. ``home`` may be None where there are paths.
+    ``providers`` limits the agents. Nothing is read of files that have not changed, unless ``check`` asks that what was
+    imported of every file be compared with it: one that differs is read again as a rewritten one. Raises ``UsageError``
+    for a path that is no agent's. ``home`` may be None where there are paths.
     """
-    plan = Plan(cursors={name: load_cursors(view, name) for name in providers})
+    settled = view.local(SETTLED) is not None
+    plan = Plan(
+        cursors={name: load_cursors(view, name) for name in providers},
+        whole=settled or (not paths and set(providers) >= set(PROVIDERS)),
+    )
     claimed: dict[tuple[str, str], str] = {}
     planned: set[str] = set()
     number = 0
@@ -89,10 +101,14 @@ def make_plan(
         for conversation in _names(wanted, cursors, claimed):
             place.conversations += 1
             place.files += len(conversation.sources)
-            task = _task(view, store, number, conversation, cursors)
             changed = sum(
                 _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
             )
+            if not changed and settled and not check:
+                continue
+            task = _task(view, store, number, conversation, cursors)
+            if check:
+                changed += _check(view, task, place)
             if changed or _behind(task):
                 place.changed_files += changed
                 place.tasks.append(task)
@@ -263,6 +279,24 @@ def _task(
         flow=flow.hex() if flow is not None else None,
         assembled=reached,
     )
+
+
+def _check(view: Snapshot, task: Task, place: Place) -> int:
+    """Compare the files of a conversation with what was imported of them; how many differ that seemed the same. Their
+    cursors are made to say that nothing of them can be taken for known."""
+    count = 0
+    for source in task.conversation.sources:
+        cursor = task.cursors.get(source.path)
+        if cursor is None or task.landed is None or not is_checked(source, cursor):
+            continue
+        place.checked += 1
+        try:
+            if differs(view, task.landed, source, cursor):
+                task.cursors[source.path] = msgspec.structs.replace(cursor, tail="", mtime_ns=0)
+                count += 1
+        except OSError:
+            continue  # landing says so
+    return count
 
 
 def _reopened(cursor: Cursor) -> Cursor:

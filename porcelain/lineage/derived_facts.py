@@ -318,6 +318,9 @@ def _sessions(nodes: Iterable[Node]) -> list[str]:
 def _roles(thread: Thread, target: Resume) -> dict[str, str]:
     """What each node is in its thread."""
     aside = aside_nodes(thread)
+    if len(thread.members) == 1:
+        role = "reference" if aside else "context_jump" if thread.jumped else "canonical_path"
+        return {thread.root.id: role}
     roles: dict[str, str] = {}
     parents: dict[str, list[str]] = defaultdict(list)
     for one in thread.relations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from objstore.fold import fold_chains
 from objstore.snapshot import Snapshot
 from objstore.store import Store
+from porcelain.lineage.index import opening
 from porcelain.lineage.store import CHAIN, rebuild_index
 from porcelain.lineage.usage_index import PREFIX, measured
 
@@ -26,7 +27,7 @@ def fact_index_faults(view: Snapshot) -> int:
 
 
 def rebuild_indexes(store: Store) -> None:
-    """Make the indexes of facts and of activity anew."""
+    """Make the indexes of facts, of activity and of the view anew."""
     batch = store.batch()
     with store.snapshot() as view:
         rebuild_index(batch, view)
@@ -35,3 +36,5 @@ def rebuild_indexes(store: Store) -> None:
     store.commit(batch)
     for _ in measured(store):
         pass
+    opening.remove(store)
+    opening.bring_up(store)

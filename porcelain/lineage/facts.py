@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import Any, Protocol
 
 import msgspec
@@ -54,7 +55,8 @@ def fact(
 
 def object_id(item: Fact, algorithm: str = "sha256") -> str:
     """The id (hex) of the object that holds ``item``, stored or not."""
-    return hash_bytes(kinds.encode(item), algorithm).hex()
+    data = kinds.encode(item)
+    return sha256(data).hexdigest() if algorithm == "sha256" else hash_bytes(data, algorithm).hex()
 
 
 def withdrawn(item: Fact) -> Fact:

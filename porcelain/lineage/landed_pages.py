@@ -16,6 +16,8 @@ from porcelain.flow.naming import best_heads
 from porcelain.lineage.events import ObservedFile
 from porcelain.providers.records import Page, Record, page_record_ids
 
+#: Agents that rewrite a line at the beginning of a file in place.
+REWRITE_IN_PLACE = frozenset({"oh-my-pi"})
 #: Chains whose readings are held, and pages.
 _CHAINS = 1024
 _PAGES = 64
@@ -26,11 +28,12 @@ Heads = Callable[[str, str], Sequence[bytes]]
 
 class _Reading(Struct):
     """A file as it was once read from its beginning: ids of its pages in order, how many records they hold, where the
-    last page begins."""
+    last page begins and ends."""
 
     pages: list[str]
     records: int
     last_offset: int
+    end: int
     first_record: str
 
 
@@ -86,18 +89,37 @@ class LandedPages:
             for page_id in entry.pages:
                 page = self._page(page_id)
                 readings = found.setdefault(page.src, [])
-                if not readings or page.offset <= readings[-1].last_offset:
-                    readings.append(_Reading([], 0, page.offset, ""))
+                if not readings or _begins_anew(page, readings[-1]):
+                    readings.append(_Reading([], 0, page.offset, 0, ""))
                 reading = readings[-1]
                 reading.first_record = reading.first_record or page.records[:64]
                 reading.pages.append(page_id)
                 reading.records += len(page.lengths)
-                reading.last_offset = page.offset
+                reading.last_offset = max(reading.last_offset, page.offset)
+                reading.end = max(reading.end, _end(page))
         return found
 
     def _holds(self, reading: _Reading, record: str) -> bool:
         loaded = (self._page(page_id) for page_id in reading.pages)
         return any(record in page_record_ids(page) for page in loaded)
+
+
+def _begins_anew(page: Page, reading: _Reading) -> bool:
+    """Whether a page begins another reading of its file than ``reading``, and does not go on with it. A line that the
+    agent has rewritten in place at the file's beginning is landed once more, in front of what was appended."""
+    if page.offset > reading.last_offset:
+        return False
+    if page.offset or page.provider not in REWRITE_IN_PLACE or len(page.lengths) != 1:
+        behind = [offset for row, _, offset in page.jumps or () if row == 1]
+        return page.offset != 0 or not behind or behind[0] < reading.end
+    return False
+
+
+def _end(page: Page) -> int:
+    """Where in the file the last record of a page ends."""
+    row, _, offset = page.jumps[-1] if page.jumps else (0, 0, page.offset)
+    rest = page.lengths[row:]
+    return offset + sum(rest) + max(len(rest) - 1, 0)
 
 
 def all_heads(view: Snapshot) -> Heads:

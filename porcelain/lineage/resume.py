@@ -77,8 +77,10 @@ def replacements(thread: Thread) -> dict[str, set[str]]:
 def aside_nodes(thread: Thread) -> set[str]:
     """The nodes that only refer to another one: earlier states of a file, subagents and what came from them, and
     copies that hold nothing of their own."""
-    there = {node.id for node in thread.members if node.present}
     found = {node.id for node in thread.members if node.older}
+    if not thread.relations:
+        return found
+    there = {node.id for node in thread.members if node.present}
     targets = [(one.decision.source, one.decision.target) for one in thread.relations]
     for one in thread.relations:
         if one.decision.copy and one.decision.source in there - found:

@@ -331,3 +331,10 @@ def test_lines_are_counted(tmp_path: Path, data: bytes, lines: int, tail: bool) 
     path.write_bytes(data)
     with path.open("rb") as file:
         assert count_lines(file) == (lines, tail)
+
+
+def test_it_goes_by_the_name_of_lineage_too(home: Path, store: Path) -> None:
+    objstore(store, "doctor", "--json", home=home)  # brings the index of activity up to date
+    plain = objstore(store, "doctor", "--json", home=home)
+    named = objstore(store, "lineage", "doctor", "--json", home=home)
+    assert (named.code, named.out) == (plain.code, plain.out)

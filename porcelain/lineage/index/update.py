@@ -6,9 +6,13 @@ time, so that memory does not grow with the store.
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 from msgspec import Struct
@@ -73,6 +77,8 @@ from porcelain.lineage.store import read_facts
 
 #: Facts that are derived from together, in whole groups.
 PART = 6000
+#: Groups that are looked up one by one.
+_FEW = 500
 #: New facts from which on everything is made anew, which holds no more than a part of them in memory.
 _MANY = 20_000
 #: Tables with references to rows of other groups, which are looked through where such a row goes.
@@ -109,6 +115,23 @@ class Work(Struct):
 
 def update(connection: sqlite3.Connection, view: Snapshot) -> Work:
     """Bring the index in step with ``view``, within the open transaction."""
+    with _without_collector():
+        return _updated(connection, view)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing that is made here refers to itself, and looking for what does would take a fifth of the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _updated(connection: sqlite3.Connection, view: Snapshot) -> Work:
     row = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone()
     stamp = None
     if row is not None:
@@ -171,6 +194,7 @@ class _Update:
         for part in new_facts(self._view, {} if self._anew else known_heads(self._connection)):
             known = known_claims(self._connection, [one.id for _, one in part])
             rows: dict[str, tuple[object, ...]] = {}
+            seen: dict[str, Fact] = {}
             for key, one in part:
                 removed = one.tombstone is True
                 before = known.get(one.id)
@@ -187,7 +211,8 @@ class _Update:
                 if not self._anew or not found or self._tells_folder(one):
                     changed[one.id] = one
                 if one.kind == "observation":
-                    self._observe(one)
+                    seen[one.id] = one
+            self._observe(seen)
             self._many("INSERT OR REPLACE INTO fact VALUES (?, ?, ?, ?, ?, ?)", rows.values())
             self._work.new_facts += len(rows)
             if not self._anew and self._work.new_facts > _MANY:
@@ -209,15 +234,22 @@ class _Update:
             one.id: one for one in read_facts(self._view, [key for (key,) in rows])
         } | self._sources
 
-    def _observe(self, one: Fact) -> None:
+    def _observe(self, seen: dict[str, Fact]) -> None:
+        """Take in which files these observations are of, for their records to be found."""
+        if not self._anew:
+            self._many("DELETE FROM file WHERE id = ?", ((name,) for name in seen))
+        files = (self._file(one) for one in seen.values() if one.tombstone is not True)
+        rows = (file_row(file) for file in files if file is not None)
+        self._many("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)", rows)
+
+    def _file(self, one: Fact) -> ObservedFile | None:
         columns, metadata = one.columns, one.columns.get("metadata", {})
         source = self._sources.get(columns.get("source_id", ""))
-        self._run("DELETE FROM file WHERE id = ?", (one.id,))
-        if one.tombstone is True or source is None or "src" not in metadata:
-            return
-        if "provider_session_id" not in columns or not metadata.get("records"):
-            return
-        file = ObservedFile(
+        if source is None or "src" not in metadata or not metadata.get("records"):
+            return None
+        if "provider_session_id" not in columns:
+            return None
+        return ObservedFile(
             observation=one.id,
             session=columns.get("session_id"),
             source=columns.get("source_id"),
@@ -228,7 +260,6 @@ class _Update:
             differs=metadata.get("differs"),
             records=metadata["records"],
         )
-        self._run("INSERT INTO file VALUES (?, ?, ?, ?)", file_row(file))
 
     def _tells_folder(self, one: Fact) -> bool:
         columns = one.columns
@@ -344,18 +375,27 @@ class _Update:
         """Whole groups and their live facts, each part of bounded size unless one group is larger."""
         waiting: list[int] = []
         keys: list[bytes] = []
-        for group in sorted(groups):
-            rows = self._run(
-                "SELECT f.key FROM token t JOIN fact f ON f.token = t.hash WHERE t.grp = ? AND NOT f.removed",
-                (group,),
-            )
+        for group, mine in self._keys_of(groups):
             waiting.append(group)
-            keys += (key for (key,) in rows)
+            keys += mine
             if len(keys) >= PART:
                 yield waiting, self._stored(keys)
                 waiting, keys = [], []
         if waiting:
             yield waiting, self._stored(keys)
+
+    def _keys_of(self, groups: set[int]) -> Iterator[tuple[int, list[bytes]]]:
+        """The keys of the live facts of each group, which may be none."""
+        joined = "FROM token t LEFT JOIN fact f ON f.token = t.hash AND NOT f.removed WHERE t.grp"
+        if len(groups) < _FEW:
+            for group in sorted(groups):
+                rows = self._run(f"SELECT f.key {joined} = ?", (group,))
+                yield group, [key for (key,) in rows if key is not None]
+            return
+        rows = self._run(f"SELECT t.grp, f.key {joined} >= 0 ORDER BY t.grp")
+        for group, found in groupby(rows, key=itemgetter(0)):
+            if group in groups:
+                yield group, [key for _, key in found if key is not None]
 
     def _stored(self, keys: list[bytes]) -> list[Stored]:
         return [(key.hex(), one) for key, one in zip(keys, read_facts(self._view, keys), strict=True)]
@@ -412,10 +452,14 @@ class _Update:
         again: set[int] = set()
         for claim in found.claims.all:
             if claim.id in self._judged:
-                held = self._groups.of([of_id(claim.id)]).get(of_id(claim.id))
-                own = self._groups.of([of_id(claim.source)])[of_id(claim.source)]
-                if held != own:
-                    self._groups.join([of_id(claim.id), of_id(claim.source), of_id(claim.target)])
+                nodes = found.nodes.by_id
+                pair = [
+                    of_id(claim.id),
+                    of_id(nodes[claim.source].session),
+                    of_id(nodes[claim.target].session),
+                ]
+                if len(set(self._groups.of(pair).values())) > 1 or pair[0] not in self._groups.of(pair[:1]):
+                    self._groups.join(pair)
                     again |= self._groups.settle()
         return again
 

@@ -273,7 +273,8 @@ def test_a_history_that_the_store_does_not_have(life: Life, tmp_path: Path) -> N
 
 
 def test_a_store_that_cannot_be_written_to(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    opening.remove(Store.open(life.store, read_only=True))
+    with Store.open(life.store, read_only=True) as store:
+        opening.remove(store)
 
     def refuse(_path: str) -> sqlite3.Connection:
         raise sqlite3.OperationalError("unable to open database file")
@@ -286,11 +287,12 @@ def test_a_store_that_cannot_be_written_to(life: Life, monkeypatch: pytest.Monke
 def test_what_bears_on_a_conversation_is_what_everything_says(life: Life) -> None:
     life.linked_fork()
     life.catch_up()
+    names = life._sessions()
     with Store.open(life.store, read_only=True) as store:
         with store.snapshot() as view:
             _, whole = lineage_of(view)
         with open_lineage(store) as indexed:
-            for native in life._sessions():
+            for native in names:
                 part = indexed.around([native])
                 mine = {node.id for node in part.nodes}
                 assert mine

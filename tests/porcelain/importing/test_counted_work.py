@@ -1,0 +1,122 @@
+"""What an import costs when one line was appended to one of many files: counted, at two sizes of the home folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from msgspec import Struct
+
+from bench.lineage_corpus import a_turn, write_conversations
+from objstore.database import LmdbSnapshot
+from objstore.store import Store
+from porcelain.lineage.index.opening import bring_up
+from porcelain.providers.cursor import TAIL
+from tests.porcelain.importing.driving import succeed
+
+
+class Counted(Struct):
+    """``opened`` are the transcripts that were opened, ``read`` the bytes that were read from them."""
+
+    opened: list[str]
+    read: int
+    objects_read: int
+
+
+_opened: list[str] | None = None
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _opened is not None and str(arguments[0]).endswith(".jsonl"):
+        _opened.append(str(arguments[0]))
+
+
+sys.addaudithook(_hook)
+
+
+@contextmanager
+def counting() -> Iterator[Counted]:
+    """Count in this process; an import of a few bytes has no other."""
+    global _opened
+    found = Counted([], 0, 0)
+    get, pread = LmdbSnapshot.get, os.pread
+
+    def counted_get(self: LmdbSnapshot, key: bytes) -> Any:
+        found.objects_read += 1
+        return get(self, key)
+
+    def counted_pread(descriptor: int, size: int, offset: int) -> bytes:
+        data = pread(descriptor, size, offset)
+        found.read += len(data)
+        return data
+
+    with mock.patch.object(LmdbSnapshot, "get", counted_get), mock.patch.object(os, "pread", counted_pread):
+        _opened = found.opened
+        try:
+            yield found
+        finally:
+            _opened = None
+
+
+def cost(folder: Path, conversations: int) -> dict[str, Any]:
+    home, store = folder / "home", folder / "store"
+    write_conversations(home, conversations)
+    succeed(store, "import", home=home)
+    succeed(store, "lineage", "sessions", home=home)
+    path = sorted((home / ".claude").rglob("*.jsonl"))[7]
+    with Store.open(store, read_only=True) as opened:
+        before = _count(opened)
+    turn = a_turn(path.stem, "/home/dev/project-1").splitlines(keepends=True)[0]
+    with path.open("ab") as file:
+        file.write(turn)
+    with counting() as work:
+        result = succeed(store, "import", "--json", home=home).json
+    with Store.open(store, read_only=True) as opened:
+        after = _count(opened)
+        index = bring_up(opened)
+    assert index is not None
+    assert result["records"] == 1
+    assert result["sourceBytes"] == len(turn)
+    return {
+        "opened": [Path(name).name for name in work.opened] == [path.name] * len(work.opened),
+        "times opened": len(work.opened),
+        "read besides": work.read - len(turn) <= 2 * TAIL,
+        "objects written": after - before,
+        "more than twenty objects read": work.objects_read > 20,
+        "anew": index.anew,
+        "groups": index.groups,
+        "facts": index.facts,
+        "rows": index.rows,
+    }
+
+
+def _count(store: Store) -> int:
+    with store.snapshot() as view:
+        return view.count()
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return [cost(tmp_path_factory.mktemp("home"), count) for count in (40, 400)]
+
+
+def test_one_line_costs_the_same_whatever_else_there_is(costs: list[dict[str, Any]]) -> None:
+    few, many = costs
+    assert few == many
+
+
+def test_one_line_costs_one_file_from_where_it_was(costs: list[dict[str, Any]]) -> None:
+    for one in costs:
+        assert one["opened"]
+        assert one["times opened"] <= 4  # to find and to land it; each is heard twice
+        assert one["read besides"]  # the tails before and after, by which a rewrite is noticed
+        assert one["objects written"] <= 20
+        assert not one["anew"]
+        assert one["groups"] == 1
+        assert one["rows"] <= 10
