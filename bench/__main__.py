@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import imports, objects, sessions, starts, table
+from bench import imports, objects, sessions, starts, sync, table
 
 _FOLDER = Path(__file__).resolve().parent
-_PARTS = ("objects", "import", "start", "sessions")
+_PARTS = ("objects", "import", "start", "sessions", "sync")
 
 
 def main() -> None:
@@ -53,6 +53,9 @@ def main() -> None:
         rows += found
         notes += more
         scale.append(f"{options.nodes:,} nodes of a session")
+    if "sync" in parts:
+        rows += sync.measure(options.work / "sync", options.objects, options.repetitions)
+        scale.append(f"{options.objects:,} objects to sync")
     print("\n".join(table.machine()))
     print(", ".join(scale))
     print(table.text(rows))
