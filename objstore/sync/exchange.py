@@ -23,7 +23,7 @@ from objstore.sync.receiving import check_pack, join_present
 from objstore.sync.transport import PROTOCOL, Hello, Transport
 
 #: Objects in one pack, about: what an interrupted exchange has to do again at most.
-MOST = 250_000
+MOST = 100_000
 #: Names that are asked for in one request.
 _NAMES = 100_000
 
