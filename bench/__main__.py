@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bench import imports, objects, sessions, starts, table
+from bench import flow, imports, objects, sessions, starts, table
 
 _FOLDER = Path(__file__).resolve().parent
-_PARTS = ("objects", "import", "start", "sessions")
+_PARTS = ("objects", "import", "start", "sessions", "flow")
 
 
 def main() -> None:
@@ -53,6 +53,12 @@ def main() -> None:
         rows += found
         notes += more
         scale.append(f"{options.nodes:,} nodes of a session")
+    if "flow" in parts:
+        sizes = flow.QUICK_SIZES if options.quick else flow.SIZES
+        found, more = flow.measure(options.work / "flow", sizes, options.repetitions)
+        rows += found
+        notes += more
+        scale.append(f"conversations of up to {max(sizes):,} nodes")
     print("\n".join(table.machine()))
     print(", ".join(scale))
     print(table.text(rows))

@@ -33,7 +33,7 @@ from porcelain.flow.folding import Fold, apply, copied
 from porcelain.flow.times import rfc3339nano
 
 #: Rows from which on a standing pays: fewer are assembled anew in no time.
-STANDING_ROWS = 1024
+STANDING_ROWS = 2048
 _BY_ID = attrgetter("id")
 
 #: Gives the fold of a chain and all landed files, for where the whole must be assembled.
