@@ -18,8 +18,8 @@ USAGE = """flow export [--text] [--origin ORIGIN] [--json] ID... DIR
            flow export --all [--text] [--origin ORIGIN] [--json] DIR"""
 OPTIONS = (
     Option("--all", help="every conversation of the store"),
-    Option("--origin", "origin", "ORIGIN", "the telling of this store or origin, not the longest", "text"),
     Option("--text", help="with the text that the store keeps, as a chain of its own"),
+    Option("--origin", "origin", "ORIGIN", "the telling of this store or origin, not the longest", "text"),
     JSON,
 )
 EXAMPLES = (
