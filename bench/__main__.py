@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import imports, lineage, objects, sessions, starts, sync, table
+from bench import flow, imports, lineage, objects, sessions, starts, sync, table
 from bench.table import Row
 
 _FOLDER = Path(__file__).resolve().parent
@@ -34,6 +34,12 @@ def _sessions(options: argparse.Namespace) -> _Measured:
     return rows, [f"{options.repetitions} repetitions, a session of {options.nodes:,} nodes", *notes]
 
 
+def _flow(options: argparse.Namespace) -> _Measured:
+    sizes = flow.QUICK_SIZES if options.quick else flow.SIZES
+    rows, notes = flow.measure(options.work / "flow", sizes, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions", *notes]
+
+
 def _lineage(options: argparse.Namespace) -> _Measured:
     rows, notes = lineage.measure(options.work / "lineage", options.conversations, options.megabytes // 6)
     return rows, [f"{options.conversations:,} conversations", *notes]
@@ -49,6 +55,7 @@ _PARTS: dict[str, tuple[str, Callable[[argparse.Namespace], _Measured]]] = {
     "import": ("Import of transcripts", _import),
     "start": ("Cold processes", _start),
     "sessions": ("Session trees", _sessions),
+    "flow": ("Session Flow", _flow),
     "lineage": ("Lineage", _lineage),
     "sync": ("Sync, against Git", _sync),
 }

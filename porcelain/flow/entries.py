@@ -32,7 +32,7 @@ AUXILIARY = 4096
 #: A later row with the same id and stream takes this one's place: the source is not a log, and grows its records.
 REVISED = 8192
 #: Dialects of such sources.
-_REVISING = frozenset({"opencode/1"})
+REVISING = frozenset({"opencode/1"})
 _BITS = {
     "synthetic": SYNTHETIC,
     "context_reset": CONTEXT_RESET,
@@ -141,10 +141,15 @@ def from_page(page: Page, records: Sequence[Record]) -> Landed:
         _entry(record, record.time or time, page.seq, row, page.kind, stream, batch)
         for row, (record, time) in enumerate(zip(records, row_times(page), strict=True), 1)
     ]
-    if page.dialect in _REVISING:
-        for entry in entries:
-            entry.flags |= REVISED
-    return Landed(page.seq, page.digest, entries)
+    landed = Landed(page.seq, page.digest, entries)
+    return revised(landed) if page.dialect in REVISING else landed
+
+
+def revised(landed: Landed) -> Landed:
+    """A file of a source that grows its records, its rows marked so."""
+    for entry in landed.entries:
+        entry.flags |= REVISED
+    return landed
 
 
 def from_sd(file: SdFile) -> Landed:

@@ -10,18 +10,23 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, encode, printable, say
 from plumbing.stores import open_store
 from porcelain.flow.export_chain import Chain, all_tellings, pick_chain
-from porcelain.flow.export_folder import Exported, export_chain
+from porcelain.flow.export_folder import Exported, export_chain, export_text
 from porcelain.flow.naming import find_conversation
 
 SUMMARY = "write conversations as .sd and .sf files"
-USAGE = """flow export [--origin ORIGIN] [--json] ID... DIR
-           flow export --all [--origin ORIGIN] [--json] DIR"""
+USAGE = """flow export [--text] [--origin ORIGIN] [--json] ID... DIR
+           flow export --all [--text] [--origin ORIGIN] [--json] DIR"""
 OPTIONS = (
     Option("--all", help="every conversation of the store"),
+    Option("--text", help="with the text that the store keeps, as a chain of its own"),
     Option("--origin", "origin", "ORIGIN", "the telling of this store or origin, not the longest", "text"),
     JSON,
 )
-EXAMPLES = ("objstore flow export 3f2a sessions", "objstore flow export --all sessions")
+EXAMPLES = (
+    "objstore flow export 3f2a sessions",
+    "objstore flow export --text 3f2a readable",
+    "objstore flow export --all sessions",
+)
 ARGUMENTS = (1, None)
 
 
@@ -44,8 +49,8 @@ def run(arguments: Arguments, context: Context) -> int:
         with Progress(context, "flow export", total=len(chains)) as progress, Writer(context.stdout) as out:
             for chain in chains:
                 try:
-                    exported = export_chain(view, chain, root)
-                except (CheckFailed, Conflict) as error:
+                    exported = (export_text if arguments.text else export_chain)(view, chain, root)
+                except (CheckFailed, Conflict, UsageError) as error:
                     if not arguments.all:
                         raise
                     failed = max(failed, error.exit_code)
@@ -62,6 +67,9 @@ def run(arguments: Arguments, context: Context) -> int:
             f"{counted(sum(one.landed for one in done), 'landed file')}, "
             f"{counted(sum(one.rounds for one in done), 'round')}; {sum(one.new for one in done):,} new",
         )
+        without = sum(one.without for one in done)
+        if without:
+            say(context, f"{counted(without, 'text')} not kept: they stand as hashes")
     return failed
 
 
@@ -87,4 +95,5 @@ def _document(chain: Chain, exported: Exported) -> dict[str, object]:
         "origin": chain.origin,
         "provider": chain.provider,
         "rounds": exported.rounds,
+        "withoutText": exported.without,
     }

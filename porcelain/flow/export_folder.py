@@ -11,7 +11,7 @@ import errno
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -28,9 +28,11 @@ from porcelain.flow.export_layout import (
     state_path,
     state_text,
 )
+from porcelain.flow.export_text import TextFiles
 from porcelain.flow.import_foreign import state_key
 from porcelain.flow.sf import Round
 from porcelain.flow.times import instant, rfc3339nano
+from porcelain.providers.records import Page
 
 _OURS = TEMPORARY + "objstore-"
 #: Seconds after which a temporary file, or an empty round file that reserves its name, was left by a writer that died.
@@ -39,12 +41,14 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 
 
 class Exported(Struct):
-    """What was written of one conversation: files of either sort, and how many were new in the folder."""
+    """What was written of one conversation: files of either sort, and how many were new in the folder; ``without``
+    counts the texts that an export with text had to leave out."""
 
     chain: Chain
     landed: int = 0
     rounds: int = 0
     new: int = 0
+    without: int = 0
 
 
 def export_chain(view: Snapshot, chain: Chain, root: Path) -> Exported:
@@ -54,10 +58,33 @@ def export_chain(view: Snapshot, chain: Chain, root: Path) -> Exported:
     ``Conflict`` where the folder holds another telling of the conversation.
     """
     _check_all_there(view, chain)
+    landed = ((page, file) for page, _, file in landed_out(view, chain))
+    return _export(view, chain, root, landed, rounds_out(view, chain))
+
+
+def export_text(view: Snapshot, chain: Chain, root: Path) -> Exported:
+    """Publish ``chain``, one of a store's own, as files with text; see ``export_text.TextFiles``.
+
+    Raises ``UsageError`` for an imported chain, ``CheckFailed`` where no text is kept, ``Conflict`` as above.
+    """
+    files = TextFiles(view, chain)
+    files.check()
+    done = _export(view, chain, root, files.landed(), files.rounds())
+    done.without = files.without
+    return done
+
+
+def _export(
+    view: Snapshot,
+    chain: Chain,
+    root: Path,
+    landed: Iterable[tuple[Page, OutFile]],
+    rounds: Iterable[tuple[Round, OutFile]],
+) -> Exported:
     done = Exported(chain)
     newest = 0
     placed: dict[int, str] | None = None
-    for page, _, file in landed_out(view, chain):
+    for page, file in landed:
         if placed is None:
             placed = _present(root / component(page.conversation))
         taken = placed.get(page.seq)
@@ -67,7 +94,7 @@ def export_chain(view: Snapshot, chain: Chain, root: Path) -> Exported:
         done.landed += 1
         newest = max(newest, instant(page.at) or 0)
     last: tuple[Round, str] | None = None
-    for round_, file in rounds_out(view, chain):
+    for round_, file in rounds:
         _check_free(root, file, chain, round_)
         done.new += _publish(root, file, chain)
         done.rounds += 1

@@ -7,15 +7,17 @@ damaged or of another version is as good as none: rounds are the authority, and 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.assembly import Written
-from porcelain.flow.folding import F, Fold, Frames, apply
+from porcelain.flow.folding import Fold, apply
+from porcelain.flow.frames import F, Frames
 from porcelain.flow.kinds import FlowRound, to_header
 from porcelain.flow.sealing import sealed, unsealed
 from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
@@ -28,10 +30,10 @@ _PREFIX = b"flow-fold/"
 
 
 class _Group(Struct, array_like=True):
-    """Frames of one sort: their ids, and their lines in the same order."""
+    """Frames of one sort: their ids, and their lines in the same order, with a newline between them."""
 
     ids: list[str]
-    lines: list[Raw]
+    lines: bytes
 
 
 class _Saved(Struct, array_like=True):
@@ -39,8 +41,8 @@ class _Saved(Struct, array_like=True):
     groups: tuple[_Group, _Group, _Group]
 
 
-_News = dict[str, Raw | None]
-_SAVED = msgspec.json.Decoder(_Saved)
+_News = dict[str, bytes | None]
+_SAVED = msgspec.msgpack.Decoder(_Saved)
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -63,16 +65,24 @@ class Lines:
 def _take(group: _News, frames: Sequence[F]) -> None:
     # Not the lines of the file: there attributes are escaped, and a fold's are as the store has them.
     for frame, line in zip(frames, _ENCODER.encode_lines(frames).splitlines(), strict=True):
-        group[frame.id] = None if frame.tombstone else Raw(line)
+        group[frame.id] = None if frame.tombstone else line
 
 
 def stored_fold(view: Snapshot, head: bytes | None) -> Fold:
     """The fold of a chain; an empty one for None."""
     if head is None:
         return Fold()
-    since, fold = _since_saved(view, head)
-    for entry in reversed(since):
-        apply(fold, stored_round(view, entry))
+    # Frames refer to nothing that refers to them: looking through all of them for cycles, again and again as they
+    # come, would take a tenth of the time.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        since, fold = _since_saved(view, head)
+        for entry in reversed(since):
+            apply(fold, stored_round(view, entry))
+    finally:
+        if collecting:
+            gc.enable()
     return fold
 
 
@@ -89,7 +99,7 @@ def saved_fold(view: Snapshot, before: bytes | None, made: str, lines: Lines) ->
         _group(fold.unresolved, lines.groups[2]),
     )
     values: dict[bytes, bytes | None] = {} if saved is None else {_PREFIX + saved: None}
-    values[_PREFIX + bytes.fromhex(made)] = sealed(_ENCODER.encode(_Saved(VERSION, groups)))
+    values[_PREFIX + bytes.fromhex(made)] = sealed(msgspec.msgpack.encode(_Saved(VERSION, groups)))
     return values
 
 
@@ -134,9 +144,9 @@ def _saved(view: Snapshot, key: bytes, entry: FlowRound) -> Fold | None:
         entry.round,
         entry.commit,
         to_header(entry),
-        Frames(SfNode, dict(zip(nodes.ids, nodes.lines, strict=True))),
-        Frames(SfRelation, dict(zip(relations.ids, relations.lines, strict=True))),
-        Frames(SfUnresolved, dict(zip(unresolved.ids, unresolved.lines, strict=True))),
+        Frames(SfNode, nodes.ids, nodes.lines),
+        Frames(SfRelation, relations.ids, relations.lines),
+        Frames(SfUnresolved, unresolved.ids, unresolved.lines),
     )
 
 
@@ -147,4 +157,4 @@ def _group(frames: Mapping[str, F], news: _News) -> _Group:
         _take(lines, list(frames.values()))
     lines.update(news)
     left = {name: line for name, line in lines.items() if line is not None}
-    return _Group(list(left), list(left.values()))
+    return _Group(list(left), b"\n".join(left.values()))

@@ -26,7 +26,7 @@ from porcelain.importing.tasks import PROVIDERS
 
 #: What adapters of ours are called. Lines of their sources may be blank, damaged, or hold several records, so that
 #: positions leave gaps; they only never go back within a file.
-_OURS = tuple(f"{name}-local/" for name in PROVIDERS)
+_OURS = tuple(f"{name}-{form}/" for name in PROVIDERS for form in ("local", "text"))
 #: Kinds of which every file holds a whole new version of its source.
 _SNAPSHOTS = frozenset({"agent_meta", "workflow_manifest", "workflow_script"})
 _READ_SIZE = 1 << 20

@@ -6,77 +6,12 @@ unchanged; entries that are resolved or terminal stay. Conversation, session, pa
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, MutableMapping, ValuesView
+from collections.abc import Iterable, MutableMapping
 from copy import copy
-from typing import TypeVar, cast
 
-import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from porcelain.flow.sf import Round, RoundError, SfHeader, SfNode, SfRelation, SfUnresolved, read_round
-
-F = TypeVar("F", SfNode, SfRelation, SfUnresolved)
-
-
-class Frames(MutableMapping[str, F]):
-    """Frames by id, of which those that were given as lines are decoded when they are asked for: one by one where one
-    is, all together where all are."""
-
-    def __init__(self, kind: type[F], frames: dict[str, F | Raw]) -> None:
-        self._kind: type[F] = kind
-        self._frames: dict[str, F | Raw] = frames
-        self._decoded = False
-
-    def __getitem__(self, name: str) -> F:
-        frame = self._frames[name]
-        if not isinstance(frame, Raw):
-            return frame
-        found: F = msgspec.json.decode(frame, type=self._kind)
-        self._frames[name] = found
-        return found
-
-    def __setitem__(self, name: str, frame: F) -> None:
-        self._frames[name] = frame
-
-    def __delitem__(self, name: str) -> None:
-        del self._frames[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._frames
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._frames)
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def __copy__(self) -> Frames[F]:
-        return Frames(self._kind, dict(self._frames))
-
-    def values(self) -> ValuesView[F]:
-        """All frames."""
-        return self._all().values()
-
-    def items(self) -> ItemsView[str, F]:
-        """All frames with their ids."""
-        return self._all().items()
-
-    def lines(self) -> dict[str, Raw]:
-        """All frames as lines."""
-        return {
-            name: frame if isinstance(frame, Raw) else Raw(msgspec.json.encode(frame))
-            for name, frame in self._frames.items()
-        }
-
-    def _all(self) -> dict[str, F]:
-        if not self._decoded:
-            waiting = {name: frame for name, frame in self._frames.items() if isinstance(frame, Raw)}
-            decoder = msgspec.json.Decoder(list[self._kind])  # type: ignore[name-defined]
-            self._frames.update(
-                zip(waiting, decoder.decode(b"[" + b",".join(waiting.values()) + b"]"), strict=True)
-            )
-            self._decoded = True
-        return cast(dict[str, F], self._frames)
 
 
 class Fold(Struct):

@@ -19,13 +19,12 @@ from objstore.errors import CheckFailed
 from porcelain.flow.entries import from_sd
 from porcelain.flow.import_kinds import Form
 from porcelain.flow.sd import (
-    SCHEMA,
     SdDropped,
     SdFile,
-    SdHeader,
     SdPart,
     SdRecord,
     SdUsage,
+    header_of,
     read_sd,
     sd_bytes,
     write_sd,
@@ -117,23 +116,7 @@ def file_of(page: Page, records: list[Record], form: Form, get: Get) -> bytes | 
     rows = sd_rows(page, records, get)
     if any(_lacks(record, row) for record, row in zip(records, rows, strict=True)):
         return None
-    return write_sd(_header(page), rows, html=form == "html")
-
-
-def _header(page: Page) -> SdHeader:
-    return SdHeader(
-        1,
-        SCHEMA,
-        page.seq,
-        page.at,
-        page.kind,
-        page.adapter,
-        page.dialect,
-        page.src,
-        page.conversation,
-        page.stream,
-        page.batch,
-    )
+    return write_sd(header_of(page), rows, html=form == "html")
 
 
 def sd_rows(page: Page, records: list[Record], get: Get) -> list[SdRecord]:

@@ -328,7 +328,12 @@ def sd_bytes(page: Page, records: list[Record]) -> bytes:
     It is the same whatever content a store keeps: parts that have content carry the state ``hash_only``, its size and
     its id, and never text. ``page.digest`` is not looked at: it is the SHA-256 of what this returns.
     """
-    header = SdHeader(
+    return write_sd(header_of(page), rows_of(page, records))
+
+
+def header_of(page: Page) -> SdHeader:
+    """The header of a page's file."""
+    return SdHeader(
         1,
         SCHEMA,
         page.seq,
@@ -341,6 +346,10 @@ def sd_bytes(page: Page, records: list[Record]) -> bytes:
         page.stream,
         page.batch,
     )
+
+
+def rows_of(page: Page, records: list[Record]) -> list[SdRecord]:
+    """The rows of a page that we landed ourselves, without text."""
     jumps = {row: (ord_, offset) for row, ord_, offset in page.jumps} if page.jumps else {}
     ord_, offset, digests = page.ord, page.offset, page.digests
     rows: list[SdRecord] = []
@@ -383,7 +392,7 @@ def sd_bytes(page: Page, records: list[Record]) -> bytes:
         )
         ord_ += 1
         offset += length + 1
-    return write_sd(header, rows)
+    return rows
 
 
 def _part(part: Part) -> SdPart:

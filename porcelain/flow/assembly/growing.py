@@ -13,6 +13,7 @@ from porcelain.flow.assembly.build import assemble
 from porcelain.flow.assembly.going_on import go_on, totals
 from porcelain.flow.assembly.intake import Disrupted, Irregular
 from porcelain.flow.assembly.rounds import (
+    POLICY,
     ROUND_BYTES,
     Delta,
     Facts,
@@ -33,7 +34,7 @@ from porcelain.flow.folding import Fold, apply, copied
 from porcelain.flow.times import rfc3339nano
 
 #: Rows from which on a standing pays: fewer are assembled anew in no time.
-STANDING_ROWS = 1024
+STANDING_ROWS = 2048
 _BY_ID = attrgetter("id")
 
 #: Gives the fold of a chain and all landed files, for where the whole must be assembled.
@@ -54,6 +55,7 @@ class Chain:
         standing: Standing | None = None,
         budget: int = ROUND_BYTES,
         least: int = STANDING_ROWS,
+        policy: str = POLICY,
     ) -> None:
         self.head = head
         self.standing = standing
@@ -62,6 +64,7 @@ class Chain:
         self._session = session
         self._budget = budget
         self._least = least
+        self._policy = policy
         self._load = everything
         self._fold: Fold | None = None
         self._files: Sequence[Landed] | None = None
@@ -75,7 +78,9 @@ class Chain:
         session.
         """
         check_files(news, self.head.through_seq + 1, self._conversation)
-        check_head(self.head, self.head.through_seq + len(news), self._conversation, self._session)
+        check_head(
+            self.head, self.head.through_seq + len(news), self._conversation, self._session, self._policy
+        )
         while True:
             written = self._next(news)
             if written is None:
@@ -123,6 +128,7 @@ class Chain:
                 window,
                 conversation=self._conversation,
                 session=self._session,
+                policy=self._policy,
             )
             return write(header, change)
 
@@ -136,7 +142,12 @@ class Chain:
         fold, files = self._everything()
         self.anew += 1
         written = next_round(
-            files, fold, conversation=self._conversation, session=self._session, budget=self._budget
+            files,
+            fold,
+            conversation=self._conversation,
+            session=self._session,
+            budget=self._budget,
+            policy=self._policy,
         )
         if written is not None:
             apply(fold, written.round)
@@ -215,15 +226,21 @@ def _fold_of(head: Head, files: Sequence[Landed], conversation: str, session: st
 
 
 def rounds(
-    files: Sequence[Landed], fold: Fold, *, conversation: str, session: str, budget: int = ROUND_BYTES
+    files: Sequence[Landed],
+    fold: Fold,
+    *,
+    conversation: str,
+    session: str,
+    budget: int = ROUND_BYTES,
+    policy: str = POLICY,
 ) -> Iterator[Written]:
     """All rounds that bring ``fold`` up to the last of ``files``; each is applied to ``fold`` before it is given."""
     check_files(files, 1, conversation)
     head = Head(fold.round, fold.digest, fold.header)
-    check_head(head, len(files), conversation, session)
+    check_head(head, len(files), conversation, session, policy)
     # The chain has a fold of its own, as it goes on without one where it can.
     own = copied(fold)
-    grown = Chain(conversation, session, head, lambda: (own, files), budget=budget)
+    grown = Chain(conversation, session, head, lambda: (own, files), budget=budget, policy=policy)
     for written in grown.rounds(files[head.through_seq :]):
         apply(fold, written.round)
         yield written

@@ -147,7 +147,13 @@ class Facts(Struct, frozen=True):
 
 
 def new_header(
-    head: Head, facts: Facts, window: Sequence[Landed], *, conversation: str, session: str
+    head: Head,
+    facts: Facts,
+    window: Sequence[Landed],
+    *,
+    conversation: str,
+    session: str,
+    policy: str = POLICY,
 ) -> SfHeader:
     """The header of the round after ``head`` that covers the files of ``window``."""
     times = [entry.time for landed in window for entry in landed.entries if entry.time]
@@ -164,7 +170,7 @@ def new_header(
             head.header.input_digest if head.header is not None else "", [landed.digest for landed in window]
         ),
         parser=PARSER,
-        policy=POLICY,
+        policy=policy,
         from_time=rfc3339nano(min(times)) if times else UNSET,
         through_time=rfc3339nano(max(times)) if times else UNSET,
         session_from_time=facts.session_from or UNSET,
@@ -191,7 +197,13 @@ def write(header: SfHeader, change: Delta) -> Written:
 
 
 def next_round(
-    files: Sequence[Landed], fold: Fold, *, conversation: str, session: str, budget: int = ROUND_BYTES
+    files: Sequence[Landed],
+    fold: Fold,
+    *,
+    conversation: str,
+    session: str,
+    budget: int = ROUND_BYTES,
+    policy: str = POLICY,
 ) -> Written | None:
     """The round that follows ``fold`` over all landed ``files`` (seq 1, 2, 3 ...), or None if there is nothing to say.
 
@@ -202,7 +214,7 @@ def next_round(
     """
     check_files(files, 1, conversation)
     head = Head(fold.round, fold.digest, fold.header)
-    check_head(head, len(files), conversation, session)
+    check_head(head, len(files), conversation, session, policy)
     terminal = {name for name, entry in fold.unresolved.items() if entry.state == "terminal"}
 
     def attempt(window: Sequence[Landed]) -> Written | None:
@@ -221,7 +233,8 @@ def next_round(
             sum(entry.id not in terminal for entry in assembled.unresolved),
             assembled.totals,
         )
-        return write(new_header(head, facts, window, conversation=conversation, session=session), change)
+        header = new_header(head, facts, window, conversation=conversation, session=session, policy=policy)
+        return write(header, change)
 
     news = files[head.through_seq :]
     return fitting(news, furthest(news, reached(files, fold), budget), budget, attempt)
@@ -251,7 +264,7 @@ def check_files(files: Sequence[Landed], first: int, conversation: str) -> None:
             )
 
 
-def check_head(head: Head, landed: int, conversation: str, session: str) -> None:
+def check_head(head: Head, landed: int, conversation: str, session: str, policy: str = POLICY) -> None:
     """Raise ``CheckFailed`` unless a chain may go on here, with ``landed`` files there."""
     if head.through_seq > landed:
         raise CheckFailed(
@@ -264,7 +277,7 @@ def check_head(head: Head, landed: int, conversation: str, session: str) -> None
         ("conversation", conversation),
         ("session", session),
         ("parser", PARSER),
-        ("policy", POLICY),
+        ("policy", policy),
     ):
         old = getattr(header, name)
         if old != new:

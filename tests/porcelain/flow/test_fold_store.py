@@ -15,7 +15,8 @@ from porcelain.flow import fold_store
 from porcelain.flow.assembly import Written, rounds
 from porcelain.flow.entries import Landed
 from porcelain.flow.fold_store import Lines, saved_fold, stored_fold
-from porcelain.flow.folding import Fold, Frames, copied, fold_rounds
+from porcelain.flow.folding import Fold, copied, fold_rounds
+from porcelain.flow.frames import Frames
 from porcelain.flow.store import put_round
 from tests.porcelain.flow.sample import SESSION, asked, landed, said, sessions, text, use
 
