@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from porcelain.lineage.identity import event_id
 from porcelain.lineage.projection import Projection
-from porcelain.lineage.times import normal_time
-from porcelain.providers.records import Page, Record, page_record_ids, row_times
+from porcelain.lineage.record_times import record_times
+from porcelain.providers.records import Page, Record, page_record_ids
 
 #: One event, in the order of the columns of ``schema.EVENTS``, as SQLite holds them.
 EventRow = tuple[str | int | None, ...]
@@ -78,11 +78,10 @@ def event_rows(projection: Projection, pages_of: EventSource) -> Iterator[EventR
 def _page_rows(file: ObservedFile, page: Page, records: Sequence[Record], ordinal: int) -> Iterator[EventRow]:
     jumps = {row: (line, offset) for row, line, offset in page.jumps or ()}
     line, offset, digests = page.ord, page.offset, page.digests
-    ids, times = page_record_ids(page), row_times(page)
+    ids, times = page_record_ids(page), list(record_times(page, records))
     for index, (name, record, length) in enumerate(zip(ids, records, page.lengths, strict=True)):
         if index in jumps:
             line, offset = jumps[index]
-        time = record.time or times[index]
         yield (
             event_id(file.observation, offset, name),
             file.session,
@@ -90,7 +89,7 @@ def _page_rows(file: ObservedFile, page: Page, records: Sequence[Record], ordina
             file.provider,
             record.id or None,
             record.entry or "unknown",
-            normal_time(time) if isinstance(time, str) else None,
+            times[index] or None,
             ordinal + index,
             record.role or None,
             record.tool or None,

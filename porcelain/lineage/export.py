@@ -6,13 +6,15 @@ from pathlib import Path
 
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say
+from plumbing.output import Progress, Writer, counted, say
 from plumbing.stores import open_store
 from porcelain.lineage.events import no_events
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.json_view import write_json
 from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
+from porcelain.lineage.usage_index import measured
+from porcelain.lineage.view_options import open_indexed
 
 SUMMARY = "write the lineage as a SQLite file"
 USAGE = """lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE
@@ -83,9 +85,16 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _compatible(folder: Path, arguments: Arguments, context: Context) -> int:
-    with open_store(context) as store, open_lineage(store) as indexed:
+    with (
+        open_indexed(context) as store,
+        open_lineage(store) as indexed,
+        Progress(context, "reading conversations") as progress,
+    ):
         projection = indexed.projection()
-        written = write_compatible(folder, projection, overwrite=arguments.force)
+        conversations = measured(store, progress.advance)
+        written = write_compatible(
+            folder, projection, indexed.landed_pages(), conversations, overwrite=arguments.force
+        )
     if arguments.json:
         with Writer(context.stdout) as out:
             out.json({"files": [str(path) for path in written], "fold": projection.fold})

@@ -1,6 +1,7 @@
 """What repositories say about when and where work was done: evidence of activity, never of lineage.
 
-The ``git`` program is asked, without a shell, without hooks or monitors of the repository, and without ever writing.
+The ``git`` program is asked, without a shell, without hooks or monitors of the repository, and without ever writing;
+``jj`` only about a repository of its own whose commits are not kept by git.
 Names, remotes without who reaches them, first and last commits and the times of activity are taken; subjects of commits
 only when they are asked for.
 """
@@ -32,6 +33,11 @@ _SECONDS = 120
 #: Settings that keep a repository from running programs of its own.
 _SAFE = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false")
 _FORMAT = "%H%x00%cI%x00%s"
+#: The same for jj, a line for each commit; a subject holds no line feed.
+_TEMPLATE = (
+    'commit_id ++ "\\t" ++ committer.timestamp().format("%Y-%m-%dT%H:%M:%S%:z") ++ "\\t" '
+    '++ description.first_line() ++ "\\n"'
+)
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -123,7 +129,7 @@ def read_repository(path: Path, *, subjects: int = 0, program: str = "git") -> R
     else:
         store = _git_store_of_jj(path)
         if store is None:
-            return Unreadable(path=place, reason="a jj repository whose commits are not kept by git")
+            return read_with_jj(path, subjects=subjects)
         where = (f"--git-dir={store}",)
     ask = _Asking((program, *_SAFE, *where))
     try:
@@ -134,6 +140,36 @@ def read_repository(path: Path, *, subjects: int = 0, program: str = "git") -> R
         remotes = dict(_remotes(ask.one("config", "--null", "--get-regexp", r"^remote\..*\.url$")))
     except _Refused as error:
         return Unreadable(path=place, reason=str(error))
+    return _repository(path, vcs, roots, newest, windows, remotes, subjects, shallow=shallow)
+
+
+def read_with_jj(path: Path, *, subjects: int = 0, program: str = "jj") -> Repository | Unreadable:
+    """What a repository says whose commits jj keeps in a form of its own. The working copy is not looked at, so that
+    nothing is recorded, and no configuration of the user is read."""
+    ask = _Asking((program, "--repository", str(path), "--ignore-working-copy", "--color=never", "--quiet"))
+    try:
+        commits = ask.jj_commits("all() ~ root()")
+        beginnings = {commit for commit, _, _ in ask.jj_commits("roots(all() ~ root())")}
+    except _Refused as error:
+        return Unreadable(path=_text(str(path)), reason=str(error))
+    roots = [one for one in commits if one[0] in beginnings]
+    newest = sorted(commits, key=lambda one: (one[1], one[0]), reverse=True)[: max(subjects, 1)]
+    return _repository(path, "jj", roots, newest, windows_of(time for _, time, _ in commits), {}, subjects)
+
+
+def _repository(
+    path: Path,
+    vcs: str,
+    roots: Sequence[tuple[str, str, str]],
+    newest: Sequence[tuple[str, str, str]],
+    windows: tuple[Window, ...],
+    remotes: dict[str, str],
+    subjects: int,
+    *,
+    shallow: bool = False,
+) -> Repository:
+    """A repository from its root commits and its newest ones (id, time and subject of each)."""
+    place = _text(str(path))
     first = min(roots, key=lambda one: (one[1], one[0]), default=None)
     last = newest[0] if newest else None
     told = (
@@ -158,7 +194,7 @@ def read_repository(path: Path, *, subjects: int = 0, program: str = "git") -> R
 
 
 class _Refused(Exception):
-    """git would not say; the text is one line without anything of the repository's content."""
+    """git or jj would not say; the text is one line without anything of the repository's content."""
 
 
 class _Asking:
@@ -166,10 +202,12 @@ class _Asking:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
+        self._program = "jj" if "--ignore-working-copy" in command else "git"
         self._env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "JJ_"))},
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
+            "JJ_CONFIG": os.devnull,
             "LC_ALL": "C",
         }
 
@@ -185,12 +223,14 @@ class _Asking:
                 check=False,
             )
         except FileNotFoundError:
-            raise _Refused("the git program is not there") from None
+            raise _Refused(f"the {self._program} program is not there") from None
         except (OSError, subprocess.TimeoutExpired):
-            raise _Refused("git does not answer") from None
+            raise _Refused(f"{self._program} does not answer") from None
         if done.returncode not in (0, 1):  # 1: nothing was found
-            reason = "belongs to another user" if b"dubious ownership" in done.stderr else "git refuses it"
-            raise _Refused(reason)
+            foreign = b"dubious ownership" in done.stderr
+            raise _Refused("belongs to another user" if foreign else f"{self._program} refuses it")
+        if done.returncode and self._program == "jj":
+            raise _Refused("jj refuses it")
         return done.stdout.decode("utf-8", "replace").removesuffix("\n")
 
     def lines(self, *words: str) -> list[str]:
@@ -202,6 +242,19 @@ class _Asking:
         return [
             (parts[at], normal_time(parts[at + 1]) or "", parts[at + 2]) for at in range(0, len(parts) - 2, 3)
         ]
+
+    def jj_commits(self, revisions: str) -> list[tuple[str, str, str]]:
+        """Id, time and subject of the commits that a revset of jj means."""
+        found = []
+        for line in self.one("log", "--no-graph", "--revisions", revisions, "--template", _TEMPLATE).split(
+            "\n"
+        ):
+            commit, _, rest = line.partition("\t")
+            time, _, subject = rest.partition("\t")
+            normal = normal_time(time)
+            if commit and normal is not None:
+                found.append((commit, normal, subject))
+        return found
 
 
 def windows_of(times: Iterable[str]) -> tuple[Window, ...]:

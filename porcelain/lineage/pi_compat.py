@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from porcelain.lineage.columns import Table
-from porcelain.lineage.events import observed_files
+from porcelain.lineage.events import EventSource, no_events, observed_files
 from porcelain.lineage.json_view import json_row
 from porcelain.lineage.output_file import replacing
+from porcelain.lineage.pi_compat_activity import active_time_metrics, compaction_events, work_bursts
 from porcelain.lineage.projection import Projection, Row, records
 from porcelain.lineage.schema import BY_NAME, SCHEMA_VERSION
+from porcelain.lineage.usage_index import Measured
 from porcelain.lineage.view_names import Names
 
 #: Where the files stand within the folder that is given.
@@ -51,10 +53,17 @@ _FILES = {
 }
 
 
-def write_compatible(folder: Path, projection: Projection, *, overwrite: bool = False) -> list[Path]:
+def write_compatible(
+    folder: Path,
+    projection: Projection,
+    pages_of: EventSource = no_events,
+    conversations: Iterable[Measured] = (),
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
     """Write the three files below ``folder`` and return their paths; see ``output_file.replacing`` for what may stand
-    there. Raises ``StorageError``."""
-    making = _Making(projection)
+    there. ``pages_of`` and ``conversations`` say what the files' records add up to. Raises ``StorageError``."""
+    making = _Making(projection, pages_of, list(conversations))
     graph = dict(making.graph_export())
     written = []
     for name, value in (
@@ -82,8 +91,10 @@ def _is_ours(head: bytes) -> bool:
 class _Making:
     """Both exports of one view."""
 
-    def __init__(self, projection: Projection) -> None:
+    def __init__(self, projection: Projection, pages_of: EventSource, conversations: list[Measured]) -> None:
         self._view = projection
+        self._pages_of = pages_of
+        self._conversations = conversations
         self._tables = projection.tables
         self._names = Names(projection.tables)
         self._sessions = {row["id"]: row for row in self._tables["sessions"]}
@@ -211,11 +222,35 @@ class _Making:
         for name, rows in self._threads():
             yield name, [row for row in rows if row.get("sessionId") not in noise]
         yield from self._repositories()
-        yield "compactionEvents", []
-        yield "workBursts", []
-        yield "activeTimeMetrics", []
+        yield from self._activities(kept)
         yield "temporalActivitySpans", [self._span(row) for row in kept if row["first_event_at"]]
         yield "activityMetrics", list(self._activity(kept))
+
+    def _activities(self, kept: list[Row]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        rows = {row["id"]: row for row in kept}
+        files: dict[str, list[Row]] = defaultdict(list)
+        for row in kept:
+            files[row["session_id"]].append(row)
+        providers = {session: row["provider"] for session, row in self._sessions.items()}
+        repositories = {
+            name: row["id"]
+            for row in self._tables["repo_identities"]
+            for name in (row["stable_name"], row["display_name"])
+            if name
+        }
+        events = compaction_events(observed_files(self._view), rows, self._pages_of)
+        bursts = work_bursts(kept, self._names, repositories, providers)
+        metrics = active_time_metrics(
+            self._view,
+            self._conversations,
+            self._names,
+            lambda session: files.get(session, ()),
+            repositories,
+            providers,
+        )
+        yield "compactionEvents", [_known(one) for one in events]
+        yield "workBursts", [_known({**one, "generatedAt": self._generated}) for one in bursts]
+        yield "activeTimeMetrics", [_known({**one, "generatedAt": self._generated}) for one in metrics]
 
     def _edges(self) -> list[Row]:
         """Edges between two files that are here; what only says that files lie in one folder is no edge there."""

@@ -20,13 +20,13 @@ from objstore.store import Store
 from porcelain.flow.landed import page_records, pages
 from porcelain.flow.naming import best_heads
 from porcelain.lineage.active_time import blocks_of
-from porcelain.lineage.times import normal_time
+from porcelain.lineage.record_times import record_times
 from porcelain.lineage.usage_rules import Tokens, tokens_of
-from porcelain.providers.records import Page, Record, row_times
+from porcelain.providers.records import Page, Record
 
 PREFIX = b"usage/"
 #: Of the form of the values; a change of it or of the rules needs another one.
-VERSION = 1
+VERSION = 2
 _KEY_BYTES = 16
 #: Bytes of values that are stored together.
 _COMMIT_BYTES = 8 * 1024 * 1024
@@ -195,12 +195,11 @@ class _Adding:
         values: dict[str, str] = {}
         spans = {span.row: span.values for span in page.spans or ()}
         clock = ""
-        for row, (record, outside) in enumerate(zip(records, row_times(page), strict=True)):
+        for row, (record, time) in enumerate(zip(records, record_times(page, records), strict=True)):
             values = spans.get(row, values)
             if not self._forked_from and "forked_from" in values:
                 self._forked_from = values["forked_from"]
             file.records += 1
-            time = _time(record.time) or _time(outside)
             if time:
                 file.timed += 1
                 file.times.add(_milliseconds(time))
@@ -279,10 +278,6 @@ class _Adding:
 
 def _digest(parts: Sequence[str | int]) -> bytes:
     return hashlib.sha256(msgspec.json.encode(parts)).digest()[:_KEY_BYTES]
-
-
-def _time(stated: str | UnsetType) -> str:
-    return (normal_time(stated) or "") if isinstance(stated, str) else ""
 
 
 def _milliseconds(time: str) -> int:

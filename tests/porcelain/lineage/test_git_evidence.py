@@ -221,3 +221,93 @@ def test_a_folder_must_be_there(tmp_path: Path) -> None:
     succeed(tmp_path / "store", "init")
     result = objstore(tmp_path / "store", "lineage", "repo-scan", tmp_path / "nowhere")
     assert result.code == 3 and "no such folder" in result.err
+
+
+#: Prints what jj prints for such a template, of a repository with three commits and two beginnings; refuses all that
+#: could make jj record something.
+FAKE_JJ = r"""#!/bin/sh
+echo "$@" >> "$(dirname "$0")/asked"
+case " $* " in *" --ignore-working-copy "*) ;; *) exit 3 ;; esac
+case "$*" in *"log --no-graph --revisions "*) ;; *) exit 2 ;; esac
+[ "$JJ_CONFIG" = /dev/null ] || exit 4
+a="8f1d1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7"
+b="b2a1908172635445362718090a0b0c0d0e0f101112131415161718191a1b1c1d"
+c="c0ffee00112233445566778899aabbccddeeff00112233445566778899aabbcc"
+case "$*" in
+*"roots(all() ~ root())"*)
+  printf '%s\t2026-01-05T10:00:00+02:00\tbed 0\n%s\t2026-01-06T10:00:00+00:00\tanother beginning\n' $a $b ;;
+*)
+  printf '%s\t2026-03-01T10:00:00+00:00\tbed 2 TOKEN\n' $c
+  printf '%s\t2026-01-06T10:00:00+00:00\tanother beginning\n' $b
+  printf '%s\t2026-01-05T10:00:00+02:00\t\n' $a ;;
+esac
+"""
+
+
+def jj_repository(folder: Path) -> Path:
+    """One whose commits jj keeps itself."""
+    store = folder / ".jj" / "repo" / "store"
+    store.mkdir(parents=True)
+    (store / "type").write_text("local")
+    return folder
+
+
+def fake_jj(folder: Path, script: str = FAKE_JJ) -> Path:
+    folder.mkdir(exist_ok=True)
+    program = folder / "jj"
+    program.write_text(script.replace("TOKEN", TOKEN))
+    program.chmod(0o755)
+    return program
+
+
+def test_a_repository_that_only_jj_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = jj_repository(tmp_path / "src" / "garden")
+    program = fake_jj(tmp_path / "bin")
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    found = read(folder, subjects=2)
+    assert (found.vcs, found.commits, len(found.roots)) == ("jj", 3, 2)
+    assert found.first_commit.startswith("8f1d1a2b") and found.last_commit.startswith("c0ffee00")
+    assert (found.first_at, found.last_at) == ("2026-01-05T08:00:00.000Z", "2026-03-01T10:00:00.000Z")
+    assert [one.commits for one in found.windows] == [2, 1]
+    assert [time[:10] for time, _ in found.subjects] == ["2026-01-05", "2026-01-06", "2026-03-01"]
+    assert TOKEN not in str(found)
+    asked = (program.parent / "asked").read_text()
+    assert "--ignore-working-copy" in asked and "git" not in asked
+
+
+def test_jj_is_stored_as_evidence_of_activity(tmp_path: Path) -> None:
+    jj_repository(tmp_path / "src" / "garden")
+    program = fake_jj(tmp_path / "bin")
+    store = tmp_path / "store"
+    succeed(store, "init")
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    document = succeed(store, "lineage", "repo-scan", "--json", tmp_path / "src", PATH=path).json
+    assert [one["vcs"] for one in document["repositories"]] == ["jj"]
+    query = "SELECT vcs, first_commit_at FROM repositories"
+    found = succeed(store, "lineage", "sql", "--json", query).json
+    assert found == {"vcs": "jj", "first_commit_at": "2026-01-05T08:00:00.000Z"}
+    again = succeed(store, "lineage", "repo-scan", "--json", tmp_path / "src", PATH=path).json
+    assert again["newFacts"] == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (None, "the jj program is not there"),
+        ("#!/bin/sh\nexit 1\n", "jj refuses it"),
+        ("#!/bin/sh\necho noise\n", None),
+    ],
+)
+def test_a_jj_that_is_not_there_or_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str | None
+) -> None:
+    folder = jj_repository(tmp_path / "garden")
+    (tmp_path / "bin").mkdir()
+    if script is not None:
+        fake_jj(tmp_path / "bin", script)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/bin" if script else str(tmp_path / "bin"))
+    found = read_repository(folder)
+    if reason is None:
+        assert isinstance(found, Repository) and found.commits == 0
+    else:
+        assert found == Unreadable(path=str(folder), reason=reason)

@@ -124,3 +124,91 @@ def test_the_same_bytes_again_and_over_no_other_file(store: Path, tmp_path: Path
     (tmp_path / GRAPH_EXPORT).write_text("{}\n")
     assert objstore(store, "lineage", "export", "--pi-compat", tmp_path).code == 5
     succeed(store, "lineage", "export", "--pi-compat", "--force", tmp_path)
+
+
+COMPACTION_KEYS = """
+id kind sessionId sourceId timestamp confidence provenance privacyStatus eventCount summaryEventCount
+compactedLineCount compactedCharCount firstCompactionAt lastCompactionAt summaryHashes sampleLines summary metadata
+"""
+BURST_KEYS = """
+id kind path generatedAt generator repoIdentityId sessionIds providers start end sessionCount confidence provenance
+metadata
+"""
+ACTIVE_KEYS = """
+id kind path generatedAt generator project repoIdentityId displayName contributingPaths activeMinutes activeHours
+workBlockCount sessionCount sessionIds providers idleThresholdMinutes confidence provenance metadata
+"""
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Pi works for twenty minutes and, three hours later, for five more; twice its history is replaced by a summary. A
+    copy of the file repeats all that. Claude Code works on the same project for ten minutes of the first twenty."""
+    folder = tmp_path_factory.mktemp("busy")
+    home = folder / "home"
+
+    def compaction(number: int, minute: int) -> dict[str, Any]:
+        return {
+            "type": "compaction",
+            "id": f"c{number:07x}",
+            "parentId": f"{number:08x}",
+            "timestamp": f"2026-03-01T00:{minute:02}:00.000Z",
+            "summary": f"beds and paths {number}",
+            "firstKeptEntryId": f"{number:08x}",
+            "tokensBefore": 900,
+        }
+
+    lines = [homes.pi_header("dug"), *(homes.pi_call(n) for n in range(8)), compaction(1, 8)]
+    lines += [*(homes.pi_call(n) for n in range(9, 20)), compaction(2, 20)]
+    lines += [homes.pi_call(n) for n in range(180, 186)]
+    homes.write(homes.pi_path(home, "dug"), lines)
+    homes.write(homes.pi_path(home, "dug", folder="--copy--"), lines)
+    prompts = [homes.claude_prompt("n0153", n) for n in range(2)]
+    for minute, prompt in zip((5, 15), prompts, strict=True):
+        prompt["timestamp"] = f"2026-03-01T00:{minute:02}:00.000Z"
+        prompt["cwd"] = "/home/ines/garden"
+    homes.write(homes.claude_path(home, "n0153"), prompts)
+    succeed(folder / "store", "import", home=home)
+    succeed(folder / "store", "lineage", "repo", "--path", "/home/ines/garden", "garden")
+    succeed(folder / "store", "lineage", "export", "--pi-compat", folder)
+    assert "beds and paths" not in (folder / GRAPH_EXPORT).read_text()
+    graph: dict[str, Any] = read(folder, GRAPH_EXPORT)
+    return graph
+
+
+def test_compactions_are_counted_once_with_their_times_lines_and_hashes(busy: dict[str, Any]) -> None:
+    (event,) = busy["compactionEvents"]
+    assert set(event) == set(COMPACTION_KEYS.split())
+    assert (event["kind"], event["eventCount"], event["summaryEventCount"]) == ("compaction_summary", 2, 2)
+    assert event["firstCompactionAt"] == "2026-03-01T00:08:00.000Z"
+    assert event["timestamp"] == event["lastCompactionAt"] == "2026-03-01T00:20:00.000Z"
+    assert event["sampleLines"] == [10, 22]
+    assert len(event["summaryHashes"]) == 2
+    assert event["metadata"]["eventCount"] == 2
+    assert event["sessionId"] in {one["id"] for one in busy["sessions"]}
+
+
+def test_bursts_are_runs_of_one_repository_and_several_agents(busy: dict[str, Any]) -> None:
+    (burst,) = busy["workBursts"]
+    assert set(burst) == set(BURST_KEYS.split())
+    (repository,) = busy["repoIdentities"]
+    assert burst["repoIdentityId"] == repository["id"]
+    assert (burst["providers"], burst["sessionCount"]) == (["claude", "pi"], 3)
+    assert (burst["start"], burst["end"]) == ("2026-03-01T00:00:00.000Z", "2026-03-01T10:00:00.000Z")
+    assert (burst["kind"], burst["confidence"]) == ("temporal_work_burst", "derived")
+    assert set(burst["sessionIds"]) == {one["id"] for one in busy["sessions"]}
+
+
+def test_active_time_counts_no_minute_twice(busy: dict[str, Any]) -> None:
+    (metric,) = busy["activeTimeMetrics"]
+    assert set(metric) == set(ACTIVE_KEYS.split())
+    assert (metric["activeMinutes"], metric["activeHours"]) == (25, 0.42)
+    assert (metric["workBlockCount"], metric["sessionCount"]) == (3, 2)
+    assert metric["contributingPaths"] == ["/home/ines/garden"]
+    assert (metric["displayName"], metric["providers"]) == ("garden", ["claude", "pi"])
+    assert (metric["idleThresholdMinutes"], metric["confidence"]) == (30, "high")
+    assert [one["start"][11:16] for one in metric["metadata"]["collapsedIntervals"]] == [
+        "00:00",
+        "03:00",
+        "10:00",
+    ]

@@ -182,6 +182,27 @@ def test_a_codex_fork_repeats_its_parents_calls_under_new_times(home: Path, stor
     assert {row["name"]: row["counted"]["total"] for row in document["rows"]} == {A: 100, B: 50}
 
 
+def test_a_codex_fork_without_its_origin_is_not_dated_by_the_forking(home: Path, store: Path) -> None:
+    """What it repeats has the forking's time in every line; the ids of the turns say when they began."""
+    origin, fork = "019d4a00-0000-7000-8000-00000000000a", "019e4a00-0000-7000-8000-00000000000b"
+    before, after = "019d4b00-0000-7000-8000-000000000001", "019e4b00-0000-7000-8000-000000000002"
+    first, more, total = (80, 0, 20, 0), (40, 0, 10, 0), (120, 0, 30, 0)
+    history = [*homes.codex_turn(1, before), homes.codex_answer(2), homes.codex_count(3, first, first)]
+    repeated = [
+        {**line, "timestamp": "2026-05-21T08:00:00.000Z"} for line in [*homes.codex_start(origin), *history]
+    ]
+    own = [*homes.codex_turn(100, after), homes.codex_answer(101), homes.codex_count(102, total, more)]
+    own = [{**line, "timestamp": "2026-05-21T09:00:00.000Z"} for line in own]
+    homes.write(homes.codex_path(home, fork), [*homes.codex_start(fork, forked_from=origin), *repeated, *own])
+    document = usage(store, home, "--by", "day")
+    days = {row["name"]: row["counted"]["total"] for row in document["rows"]}
+    assert days == {"2026-04-01": 100, "2026-05-21": 50}
+    query = "SELECT min(substr(timestamp, 1, 10)) AS first FROM events WHERE event_type LIKE 'event_msg%'"
+    assert succeed(store, "lineage", "sql", "--events", "--json", query).json == {"first": "2026-04-01"}
+    active = succeed(store, "lineage", "active", "--json", home=home).json
+    assert all(one["active"] == 0 or one["active"] < 3_600_000 for one in active["sessions"])
+
+
 # -- Claude Code -----------------------------------------------------------------------------------------------------
 
 
