@@ -53,7 +53,9 @@ def test_the_page_shows_what_the_script_does() -> None:
     """Every command that the page shows as the script's is one of the script."""
     page = (ROOT / "docs" / "sync.md").read_text()
     script = SCRIPT.read_text()
-    shown = [line.split("$ objstore ", 1)[1] for line in page.splitlines() if line.startswith(("a$ ", "b1$ "))]
+    shown = [
+        line.split("$ objstore ", 1)[1] for line in page.splitlines() if line.startswith(("a$ ", "b1$ "))
+    ]
     assert len(shown) > 10
     for line in shown:
         words = line.split()[:2] if line.startswith(("session", "remote")) else line.split()[:1]

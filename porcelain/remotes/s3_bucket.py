@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
@@ -162,6 +162,16 @@ class BucketFiles:
         mode: Any = "create" if tag is None else {"e_tag": tag}
         with self._told(name):
             self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+
+    def overwrite(self, name: str, file: BinaryIO) -> None:
+        """Write a file, whatever stands there; in several parts where it is large."""
+        with self._told(name):
+            self._obstore.put(self._store, name, file)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        with self._told(name):
+            self._obstore.delete(self._store, name)
 
     def probe(self) -> None:
         """See that a second writer is refused; raises ``UsageError`` where it is not."""
