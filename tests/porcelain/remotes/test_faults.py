@@ -322,6 +322,7 @@ def test_a_connection_that_is_cut_at_any_byte(
 ) -> None:
     """Bytes of both directions are counted together; their number is found by an exchange that is not cut."""
     monkeypatch.setattr(s3_bucket, "RETRIES", 0)
+    monkeypatch.setattr(s3_bucket, "RESUMES", 0)
     with ExitStack() as stack:
         full, empty = (stack.enter_context(opened(tmp_path / name)) for name in ("full", "empty"))
         fill(full)
