@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
@@ -28,6 +28,8 @@ _WHOLE = 128 * 1024 * 1024
 _CHUNK = 1024 * 1024
 #: How often a request that failed is made again before the exchange is given up.
 RETRIES = 4
+#: How often a file whose connection was cut is read on from where it was, before the exchange is given up.
+RESUMES = 4
 _REGION = "us-east-1"
 #: What the environment says, and how obstore calls it.
 _SETTINGS = {
@@ -137,9 +139,14 @@ class BucketFiles:
 
     @contextmanager
     def open(self, name: str) -> Iterator[Source]:
+        yield _Stream(self, name)
+
+    def stream(self, name: str, start: int) -> Iterator[Any]:
+        """The bytes of a file that never changes, from ``start`` on, in pieces."""
+        options: Any = {"range": {"offset": start}} if start else {}
         with self._told(name):
-            stream = self._obstore.get(self._store, name).stream(min_chunk_size=_CHUNK)
-        yield _Stream(stream, self, name)
+            found = self._obstore.get(self._store, name, options=options)
+            return iter(found.stream(min_chunk_size=_CHUNK))
 
     def create(self, name: str, source: Source, size: int) -> None:
         if size <= _WHOLE:
@@ -162,6 +169,16 @@ class BucketFiles:
         mode: Any = "create" if tag is None else {"e_tag": tag}
         with self._told(name):
             self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+
+    def overwrite(self, name: str, file: BinaryIO) -> None:
+        """Write a file, whatever stands there; in several parts where it is large."""
+        with self._told(name):
+            self._obstore.put(self._store, name, file)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        with self._told(name):
+            self._obstore.delete(self._store, name)
 
     def probe(self) -> None:
         """See that a second writer is refused; raises ``UsageError`` where it is not."""
@@ -200,24 +217,37 @@ class BucketFiles:
 
 
 class _Stream:
-    """A file that is being read."""
+    """A file that is being read. Where the connection is cut, it goes on from there on another one."""
 
-    def __init__(self, stream: Any, files: BucketFiles, name: str) -> None:
-        self._stream = iter(stream)
+    def __init__(self, files: BucketFiles, name: str) -> None:
         self._files = files
         self._name = name
+        self._came = 0
+        self._stream = files.stream(name, 0)
         self._rest = BytesIO()
 
     def read(self, size: int, /) -> bytes:
         data = self._rest.read(size)
         while not data and size > 0:
-            with self._files._told(self._name):
-                piece = next(self._stream, None)
+            piece = self._piece()
             if piece is None:
                 return b""
-            self._rest = BytesIO(bytes(piece))
+            self._came += len(piece)
+            self._rest = BytesIO(piece)
             data = self._rest.read(size)
         return data
+
+    def _piece(self) -> bytes | None:
+        for left in range(RESUMES, -1, -1):
+            try:
+                with self._files._told(self._name):
+                    piece = next(self._stream, None)
+                return None if piece is None else bytes(piece)
+            except StorageError:
+                if not left:
+                    raise
+            self._stream = self._files.stream(self._name, self._came)
+        raise AssertionError("unreachable")
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 
 class Cutting:
     """The proxy to ``port`` of this machine; it listens on ``port`` of its own. ``left`` are the bytes that may still
-    pass. With ``once`` only the connection that used them up is cut, and later ones pass."""
+    pass. With ``once`` only the connection that used them up is cut, and later ones pass, after ``between``."""
 
-    def __init__(self, port: int, left: int, *, once: bool = False) -> None:
+    def __init__(
+        self, port: int, left: int, *, once: bool = False, between: Callable[[], object] = lambda: None
+    ) -> None:
         self.left = left
         self._once = once
+        self._between = between
         self._to = port
         self._lock = threading.Lock()
         self._ends: list[socket.socket] = []
@@ -42,8 +45,10 @@ class Cutting:
                 other.sendall(part)
                 if len(part) < len(data):
                     break
-        if self._once and not self.left:
-            self.left = 1 << 40
+        with self._lock:
+            if self._once and not self.left:
+                self._between()
+                self.left = 1 << 40
         for end in (one, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -57,9 +62,11 @@ class Cutting:
 
 
 @contextmanager
-def cutting(port: int, left: int, *, once: bool = False) -> Iterator[Cutting]:
+def cutting(
+    port: int, left: int, *, once: bool = False, between: Callable[[], object] = lambda: None
+) -> Iterator[Cutting]:
     """The proxy while it is needed."""
-    proxy = Cutting(port, left, once=once)
+    proxy = Cutting(port, left, once=once, between=between)
     try:
         yield proxy
     finally:

@@ -25,7 +25,7 @@ from objstore.errors import ObjstoreError
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
-from porcelain.remotes import s3_bucket
+from porcelain.remotes import http_client, s3_bucket
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.urls import open_transport
 from tests.objstore.sync.building import EVERYTHING, add_fact, add_round, opened, put_tags, sound, state
@@ -322,6 +322,8 @@ def test_a_connection_that_is_cut_at_any_byte(
 ) -> None:
     """Bytes of both directions are counted together; their number is found by an exchange that is not cut."""
     monkeypatch.setattr(s3_bucket, "RETRIES", 0)
+    monkeypatch.setattr(s3_bucket, "RESUMES", 0)
+    monkeypatch.setattr(http_client, "RESUMES", 0)
     with ExitStack() as stack:
         full, empty = (stack.enter_context(opened(tmp_path / name)) for name in ("full", "empty"))
         fill(full)

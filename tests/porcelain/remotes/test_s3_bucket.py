@@ -10,6 +10,7 @@ import http.server
 import os
 import threading
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -37,6 +38,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     there,
 )
 from tests.porcelain.remotes.bucket_server import Bucket, bucket, environment  # noqa: F401
+from tests.porcelain.remotes.cutting import cutting
 from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
 
 pytest.importorskip("obstore", reason="obstore is not installed")
@@ -62,8 +64,6 @@ def test_there_and_back(files: BucketFiles, here: Store, there: Store) -> None:
 
 
 def test_the_files_of_a_bucket(files: BucketFiles) -> None:
-    from io import BytesIO
-
     files.create("packs/a", BytesIO(b"first"), 5)
     files.create("packs/a", BytesIO(b"other"), 5)
     assert files.get("packs/a") == b"first"
@@ -84,13 +84,34 @@ def test_the_files_of_a_bucket(files: BucketFiles) -> None:
 
 
 def test_a_large_file_goes_in_parts(files: BucketFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    from io import BytesIO
-
     monkeypatch.setattr(s3_bucket, "_WHOLE", 1000)
     data = os.urandom(7_000_000)
     for _ in range(2):
         files.create("packs/large", BytesIO(data), len(data))
     assert files.get("packs/large") == data
+
+
+@pytest.mark.parametrize("cut_at", [200_000, 1_500_000, 3_000_000])
+def test_a_file_whose_connection_is_cut_is_read_on_from_there(
+    bucket: Bucket, cut_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_bucket, "RETRIES", 0)
+    monkeypatch.setattr(s3_bucket, "_CHUNK", 64 * 1024)
+    url, data = bucket.url, os.urandom(4_000_000)
+    bucket_files(url, bucket.env).create("packs/x", BytesIO(data), len(data))
+    port = urlsplit(bucket.env["AWS_ENDPOINT_URL"]).port or 0
+    with cutting(port, cut_at, once=True) as proxy:
+        env = bucket.env | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
+        with bucket_files(url, env).open("packs/x") as source:
+            assert b"".join(iter(lambda: source.read(50_000), b"")) == data
+        later = (1 << 40) - proxy.left
+        assert 0 < later < len(data) - cut_at + 800_000  # little came twice
+    monkeypatch.setattr(s3_bucket, "RESUMES", 0)
+    with cutting(port, cut_at, once=True) as proxy:
+        env = bucket.env | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
+        with pytest.raises(StorageError), bucket_files(url, env).open("packs/x") as source:
+            while source.read(50_000):
+                pass
 
 
 def test_a_server_that_keeps_writers_apart_passes_the_probe(bucket: Bucket) -> None:
