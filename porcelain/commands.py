@@ -221,7 +221,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         PORCELAIN,
         "lineage doctor",
-        "porcelain.doctor:run",
+        "porcelain.lineage.commands.doctor:run",
         "whether the store has what is on disk, and what will be lost",
     ),
     Command(

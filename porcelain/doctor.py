@@ -250,7 +250,7 @@ def _lines(found: Examination, days: int, width: int | None) -> Iterator[str]:
 
 
 def _row(one: AgentCheck, compared: bool) -> tuple[str, ...]:
-    same = "not compared" if not compared else "differs" if one.problems else "same"
+    same = "differs" if one.problems and compared else "same" if compared and one.compared else "not compared"
     return (
         TITLES[one.provider],
         f"{one.disk_files:,}",

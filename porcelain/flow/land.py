@@ -6,7 +6,7 @@ from plumbing.options import Arguments, Context
 from porcelain.importing import command
 
 SUMMARY = "land what is new in agents' files"
-USAGE = "flow land [--provider P]... [--strict] [--processes N] [--json] [PATH...]"
+USAGE = "flow land [--provider P]... [--check] [--strict] [--processes N] [--json] [PATH...]"
 OPTIONS = command.OPTIONS
 EXAMPLES = ("objstore flow land", "objstore flow land --provider claude")
 ARGUMENTS = command.ARGUMENTS

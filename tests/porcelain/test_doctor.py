@@ -222,6 +222,17 @@ def test_opencode_is_counted_in_its_database(tmp_path: Path) -> None:
     assert (found["disk_lines"], found["store_lines"], found["compared"]) == (4, 4, 1)
 
 
+def test_what_nothing_was_compared_of_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    """A database that was imported from elsewhere is not counted again."""
+    other = copy_home(tmp_path / "other") / ".local" / "share" / "opencode"
+    store, home = tmp_path / "store", tmp_path / "home"
+    home.mkdir()
+    succeed(store, "import", other, home=home)
+    lines = succeed(store, "doctor", home=home).out.splitlines()
+    (row,) = [line for line in lines if line.startswith("OpenCode  ")]
+    assert row.endswith("not compared")
+
+
 @pytest.mark.parametrize("sample", ["local-1.18.33", "local-1.1.65-migrated-by-1.2.27"])
 def test_samples_of_opencode(tmp_path: Path, shared: Path, sample: str) -> None:
     home, store = tmp_path / "home", tmp_path / "store"

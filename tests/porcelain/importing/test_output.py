@@ -91,8 +91,8 @@ def test_for_a_script(store: Path, home: Path) -> None:
     }  # fmt: skip
     claude, *_, pi = document["places"]
     assert claude == {
-        "conflicts": 0, "conversations": 8, "damaged": 5, "files": 19, "gone": 0, "grown": 0, "leftOut": 2,
-        "new": 8, "pending": 1, "provider": "claude", "records": 279, "root": f"{home}/.claude/projects",
+        "checked": 0, "conflicts": 0, "conversations": 8, "damaged": 5, "files": 19, "gone": 0, "grown": 0,
+        "leftOut": 2, "new": 8, "pending": 1, "provider": "claude", "records": 279, "root": f"{home}/.claude/projects",
     }  # fmt: skip
     assert (pi["provider"], pi["new"], pi["records"]) == ("pi", 5, 82)
     assert (document["records"], document["problems"]) == (RECORDS, [])
