@@ -1,11 +1,12 @@
-"""``objstore lineage doctor``: ``objstore doctor``, where one looks for it."""
+"""``objstore lineage doctor``: the same as ``objstore doctor``, where lineage looks for it."""
 
 from __future__ import annotations
 
 from porcelain import doctor
-from porcelain.doctor import ARGUMENTS, OPTIONS, SUMMARY, run
 
-__all__ = ["ARGUMENTS", "EXAMPLES", "OPTIONS", "SUMMARY", "USAGE", "run"]
-
+SUMMARY = doctor.SUMMARY
 USAGE = f"lineage {doctor.USAGE}"
-EXAMPLES = ("objstore lineage doctor", "objstore lineage doctor --days 14")
+OPTIONS = doctor.OPTIONS
+EXAMPLES = tuple(example.replace("objstore ", "objstore lineage ", 1) for example in doctor.EXAMPLES)
+ARGUMENTS = doctor.ARGUMENTS
+run = doctor.run
