@@ -54,7 +54,7 @@ class Chain:
         *,
         standing: Standing | None = None,
         budget: int = ROUND_BYTES,
-        least: int = STANDING_ROWS,
+        least: int | None = None,
         policy: str = POLICY,
     ) -> None:
         self.head = head
@@ -63,7 +63,7 @@ class Chain:
         self._conversation = conversation
         self._session = session
         self._budget = budget
-        self._least = least
+        self._least = STANDING_ROWS if least is None else least
         self._policy = policy
         self._load = everything
         self._fold: Fold | None = None
