@@ -16,7 +16,8 @@ from objstore.errors import CheckFailed
 from porcelain.flow.assembly import ROUND_BYTES, delta, next_round, rounds
 from porcelain.flow.entries import Landed
 from porcelain.flow.folding import Fold, apply, fold_rounds
-from porcelain.flow.sf import SfUnresolved, input_digest, read_round, write_round
+from porcelain.flow.sf import SfUnresolved, input_digest, write_round
+from porcelain.flow.sf_reading import read_round
 from porcelain.providers.records import Record
 from tests.porcelain.flow.sample import (
     SESSION,
