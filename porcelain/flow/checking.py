@@ -16,8 +16,10 @@ from porcelain.flow.export_chain import Chain, file_entries, landed_file, round_
 from porcelain.flow.folding import Fold, apply
 from porcelain.flow.kinds import commit_counts
 from porcelain.flow.landed import page_records
-from porcelain.flow.sd import SdError, read_sd
-from porcelain.flow.sf import FrameCounts, Round, RoundError, input_digest, read_round
+from porcelain.flow.sd import SdError
+from porcelain.flow.sd_reading import read_sd
+from porcelain.flow.sf import FrameCounts, Round, RoundError, input_digest
+from porcelain.flow.sf_reading import read_round
 from porcelain.flow.store import stored_rounds
 
 __all__ = ["ConversationCheck", "FlowProblem", "check_conversation"]

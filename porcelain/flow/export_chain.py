@@ -20,7 +20,8 @@ from porcelain.flow.import_rounds import round_file
 from porcelain.flow.landed import page_records, pages
 from porcelain.flow.naming import all_chains
 from porcelain.flow.sd import sd_bytes
-from porcelain.flow.sf import Round, read_round, write_round
+from porcelain.flow.sf import Round, write_round
+from porcelain.flow.sf_reading import read_round
 from porcelain.flow.store import stored_rounds
 from porcelain.flow.view_content import content_bytes
 from porcelain.providers.records import Page, Record

@@ -8,10 +8,8 @@ name, are never read.
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -19,85 +17,22 @@ from msgspec import Struct, field
 from porcelain.flow.checking_report import ConversationCheck, FlowProblem
 from porcelain.flow.export_layout import PREFIXES, component, sd_name, sf_name
 from porcelain.flow.folder_check_scan import Folder, Group
+from porcelain.flow.folder_files import (
+    OUR_ADAPTERS,
+    LandedFile,
+    check_landed_bytes,
+    check_landed_file,
+    check_round_file,
+)
 from porcelain.flow.folding import Fold, check_link
-from porcelain.flow.sd import SdError, SdHeader, SdRecord, check_sd, iter_sd
-from porcelain.flow.sf import Round, RoundError, input_digest, read_round
-from porcelain.importing.tasks import PROVIDERS
+from porcelain.flow.sd import SdError
+from porcelain.flow.sf import Round, RoundError, input_digest
 
-#: What adapters of ours are called. Lines of their sources may be blank, damaged, or hold several records, so that
-#: positions leave gaps; they only never go back within a file.
-_OURS = tuple(f"{name}-{form}/" for name in PROVIDERS for form in ("local", "text"))
 #: Kinds of which every file holds a whole new version of its source.
 _SNAPSHOTS = frozenset({"agent_meta", "workflow_manifest", "workflow_script"})
 _READ_SIZE = 1 << 20
 #: Bytes up to which a file is read at once; a larger one is read line by line.
 _IN_MEMORY = 32 << 20
-
-
-class LandedFile(Struct):
-    """What is known of one landed file that reads: its header, the SHA-256 (hex) of the whole file, its rows, and the
-    positions at which its source began and ended there."""
-
-    path: str
-    header: SdHeader
-    digest: str
-    rows: int
-    first: tuple[int, int] | None = None
-    end: tuple[int, int] | None = None
-    gap: tuple[str, int, str, str] | None = None
-
-
-def check_landed_file(path: str, lines: Iterable[bytes]) -> LandedFile:
-    """Read one ``.sd`` file by all rules; raises ``SdError`` for the first that it breaks.
-
-    ``gap`` of the result is the first break of its positions: rule, line, expected, found.
-    """
-    whole = hashlib.sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for line in lines:
-            whole.update(line)
-            yield line
-
-    frames = iter_sd(hashed(), exact=True)
-    header = next(frames)
-    assert isinstance(header, SdHeader)
-    file = LandedFile(path, header, "", 0)
-    _place(file, (frame for frame in frames if isinstance(frame, SdRecord)))
-    file.digest = whole.hexdigest()
-    return file
-
-
-def check_landed_bytes(path: str, data: bytes) -> LandedFile:
-    """``check_landed_file`` of a file that is in memory."""
-    plain = check_sd(data)
-    if plain is None:
-        return check_landed_file(path, io.BytesIO(data))
-    header, records, digest = plain
-    file = LandedFile(path, header, digest, len(records))
-    _place(file, records)
-    return file
-
-
-def _place(file: LandedFile, records: Iterable[SdRecord]) -> None:
-    """Fill in where the source began and ended, and the first break of its positions."""
-    ours = file.header.adapter.startswith(_OURS)
-    ord_ = off = row = 0
-    for row, record in enumerate(records, 1):
-        if file.first is None:
-            file.first = (record.ord, record.off)
-        elif file.gap is None and (record.ord < ord_ - 1 if ours else record.ord != ord_):
-            file.gap = ("ord-gap", row + 1, str(ord_), str(record.ord))
-        elif file.gap is None and not ours and record.off != off:
-            file.gap = ("byte-gap", row + 1, str(off), str(record.off))
-        ord_, off = record.ord + 1, record.off + record.bytes + 1
-    file.rows = row
-    file.end = (ord_, off) if row else None
-
-
-def check_round_file(path: str, data: bytes) -> Round:
-    """Read one ``.sf`` file by all rules; raises ``RoundError`` for the first that it breaks."""
-    return read_round(data, exact=True)
 
 
 class _Session(Struct):
@@ -224,7 +159,7 @@ class _Checker:
             if file.gap is not None:
                 self._gap(file)
             header = file.header
-            if header.kind in _SNAPSHOTS or header.adapter.startswith(_OURS):
+            if header.kind in _SNAPSHOTS or header.adapter.startswith(OUR_ADAPTERS):
                 continue
             if file.first is None or file.end is None:
                 continue

@@ -11,7 +11,8 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from porcelain.flow.sf import Round, RoundError, SfHeader, SfNode, SfRelation, SfUnresolved, read_round
+from porcelain.flow.sf import Round, RoundError, SfHeader, SfNode, SfRelation, SfUnresolved
+from porcelain.flow.sf_reading import read_round
 
 
 class Fold(Struct):

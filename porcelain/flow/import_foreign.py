@@ -33,8 +33,9 @@ from porcelain.flow.import_kinds import FlowFile, check_path
 from porcelain.flow.import_records import OURS, page_of
 from porcelain.flow.import_rounds import kept_lines, structure_of
 from porcelain.flow.naming import flow_ref, landed_ref
-from porcelain.flow.sd import SdHeader, iter_sd
-from porcelain.flow.sf import read_round
+from porcelain.flow.sd import SdHeader
+from porcelain.flow.sd_reading import iter_sd
+from porcelain.flow.sf_reading import read_round
 from porcelain.flow.store import put_round
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.tasks import PROVIDERS, provider_module

@@ -18,17 +18,8 @@ from objstore.canonical import MAX_SIZE
 from objstore.errors import CheckFailed
 from porcelain.flow.entries import from_sd
 from porcelain.flow.import_kinds import Form
-from porcelain.flow.sd import (
-    SdDropped,
-    SdFile,
-    SdPart,
-    SdRecord,
-    SdUsage,
-    header_of,
-    read_sd,
-    sd_bytes,
-    write_sd,
-)
+from porcelain.flow.sd import SdDropped, SdFile, SdPart, SdRecord, SdUsage, header_of, sd_bytes, write_sd
+from porcelain.flow.sd_reading import read_sd
 from porcelain.flow.view_content import Get, content_bytes
 from porcelain.importing.tasks import PROVIDERS
 from porcelain.providers.content import ContentSink

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from objstore.errors import ObjstoreError
 from objstore.fastcanonical import canonicalize
 from porcelain.flow.import_kinds import Form, KeptLine
-from porcelain.flow.sf import FrameCounts, Round, SfNode, commit_line, read_round, write_round
+from porcelain.flow.sf import FrameCounts, Round, SfNode, commit_line, write_round
+from porcelain.flow.sf_reading import read_round
 from porcelain.flow.view_content import Get, content_bytes
 from porcelain.providers.content import ContentSink
 from porcelain.providers.redaction import redact

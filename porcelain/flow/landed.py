@@ -20,18 +20,19 @@ def pages(view: Snapshot, head: bytes) -> Iterator[Page]:
             yield load(view, bytes.fromhex(page_id), "page")
 
 
-def pages_after(view: Snapshot, head: bytes, through: int) -> list[Page]:
-    """The pages of a landing chain after page ``through``, in order of ``seq``; only what is new is read."""
-    found: list[str] = []
+def page_ids_after(view: Snapshot, head: bytes, through: int) -> list[str]:
+    """Ids (hex) of the pages of a landing chain after page ``through``, in order of ``seq``; only the entries that name
+    them are read."""
+    found: list[list[str]] = []
     key: bytes | None = head
     while key is not None:
         entry: Landing = load(view, key, "landing")
         new = entry.through_seq - through
         if new <= 0:
             break
-        found = [*entry.pages[-new:], *found]
+        found.append(entry.pages[-new:])
         key = bytes.fromhex(entry.previous) if isinstance(entry.previous, str) else None
-    return [load(view, bytes.fromhex(page_id), "page") for page_id in found]
+    return [page_id for page_ids in reversed(found) for page_id in page_ids]
 
 
 def page_records(view: Snapshot, page: Page) -> list[Record]:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import overload
+
+import msgspec
 
 from objstore import kinds
 from objstore.chain import entries, frame_keys
+from objstore.compression import ZSTD, compress, decompress
 from objstore.core import ListOf, list_pieces
 from objstore.errors import CheckFailed
 from objstore.snapshot import Snapshot
@@ -13,10 +18,13 @@ from objstore.store import load
 from porcelain.flow.assembly import Head, Written
 from porcelain.flow.entries import Landed, from_page
 from porcelain.flow.kinds import FlowRound, from_frame, from_round, to_frames, to_header
-from porcelain.flow.landed import page_records, pages, pages_after
+from porcelain.flow.landed import page_ids_after, page_records, pages
 from porcelain.flow.sf import Round
 
 Put = Callable[[str, bytes], str]
+#: Files that are kept when they were read: more than a round covers as a rule.
+_KEPT_FILES = 32
+_LANDED = msgspec.msgpack.Decoder(Landed)
 _KIND_OF = {"SfNode": "flow-node", "SfRelation": "flow-relation", "SfUnresolved": "flow-unresolved"}
 
 
@@ -25,9 +33,49 @@ def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
     return [from_page(page, page_records(view, page)) for page in pages(view, head)]
 
 
-def files_after(view: Snapshot, head: bytes, through: int) -> list[Landed]:
-    """What assembly reads of a landing chain after page ``through``."""
-    return [from_page(page, page_records(view, page)) for page in pages_after(view, head, through)]
+def pack(file: Landed) -> bytes:
+    """A file as it is put away while others are read."""
+    return compress(msgspec.msgpack.encode(file), ZSTD)[1]
+
+
+class LandedFiles(Sequence[Landed]):
+    """What assembly reads of a landing chain after page ``through``, and of files that were packed because they are
+    not stored yet. Each is read when it is asked for, and only the last few are kept: a conversation may be larger
+    than memory."""
+
+    def __init__(self, view: Snapshot, head: bytes | None, through: int, fresh: Sequence[bytes]) -> None:
+        self._view = view
+        #: Ids of pages, then packed files; of these the numbers that this sequence has.
+        self._stored = page_ids_after(view, head, through) if head is not None else []
+        self._fresh = fresh
+        self._range = range(len(self._stored) + len(fresh))
+        self._kept: dict[int, Landed] = {}
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    @overload
+    def __getitem__(self, index: int) -> Landed: ...
+    @overload
+    def __getitem__(self, index: slice) -> LandedFiles: ...
+    def __getitem__(self, index: int | slice) -> Landed | LandedFiles:
+        if isinstance(index, slice):
+            part = copy(self)
+            part._range = self._range[index]
+            return part
+        number = self._range[index]
+        found = self._kept.get(number)
+        if found is None:
+            while len(self._kept) >= _KEPT_FILES:
+                del self._kept[next(iter(self._kept))]
+            found = self._kept[number] = self._read(number)
+        return found
+
+    def _read(self, number: int) -> Landed:
+        if number >= len(self._stored):
+            return _LANDED.decode(decompress(ZSTD, self._fresh[number - len(self._stored)]))
+        page = load(self._view, bytes.fromhex(self._stored[number]), "page")
+        return from_page(page, page_records(self._view, page))
 
 
 def chain_head(view: Snapshot, head: bytes | None) -> Head:

@@ -11,7 +11,8 @@ from objstore.snapshot import Snapshot
 from porcelain.flow.export_chain import Chain, landed_out, rounds_out
 from porcelain.flow.folding import Fold, apply
 from porcelain.flow.import_records import sd_rows
-from porcelain.flow.sd import SdPart, SdRecord, read_sd
+from porcelain.flow.sd import SdPart, SdRecord
+from porcelain.flow.sd_reading import read_sd
 from porcelain.flow.sf import Ref, Round, RoundError, input_digest
 from porcelain.flow.times import instant
 

@@ -162,7 +162,8 @@ class _Import:
             self._heads["landed", task.number] = piece.landed
         if piece.flow is not None:
             ref = flow_ref(store_id, conversation.provider, conversation.native_id)
-            batch.move_ref(ref, piece.flow, task.flow, "import")
+            batch.move_ref(ref, piece.flow, self._heads.get(("flow", task.number), task.flow), "import")
+            self._heads["flow", task.number] = piece.flow
         for key, value in piece.derived.items():
             batch.set_derived(key, value)
         for cursor in piece.cursors:

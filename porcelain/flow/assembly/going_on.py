@@ -29,9 +29,6 @@ from porcelain.flow.assembly.joining import take_calls, take_spawns, take_tools
 from porcelain.flow.assembly.leaves import Frames, part_nodes, ref, relate, step_node
 from porcelain.flow.assembly.rendering import (
     Frame,
-    View,
-    after,
-    before,
     call_frames,
     gates,
     lacking,
@@ -44,6 +41,7 @@ from porcelain.flow.assembly.rendering import (
     talk_frames,
     tool_frames,
 )
+from porcelain.flow.assembly.sides import View, after, before
 from porcelain.flow.assembly.spawns import EXACT
 from porcelain.flow.assembly.standing import Core, Owners, Standing
 from porcelain.flow.assembly.windows import take_windows

@@ -19,9 +19,9 @@ from porcelain.flow.assembly.rounds import (
     Facts,
     Head,
     Written,
-    check_files,
     check_head,
     fitting,
+    in_order,
     new_header,
     next_round,
     write,
@@ -54,7 +54,7 @@ class Chain:
         *,
         standing: Standing | None = None,
         budget: int = ROUND_BYTES,
-        least: int = STANDING_ROWS,
+        least: int | None = None,
         policy: str = POLICY,
     ) -> None:
         self.head = head
@@ -63,7 +63,7 @@ class Chain:
         self._conversation = conversation
         self._session = session
         self._budget = budget
-        self._least = least
+        self._least = STANDING_ROWS if least is None else least
         self._policy = policy
         self._load = everything
         self._fold: Fold | None = None
@@ -77,7 +77,6 @@ class Chain:
         Raises ``CheckFailed`` when a file is missing or the chain is of another parser, policy, conversation or
         session.
         """
-        check_files(news, self.head.through_seq + 1, self._conversation)
         check_head(
             self.head, self.head.through_seq + len(news), self._conversation, self._session, self._policy
         )
@@ -110,6 +109,7 @@ class Chain:
 
         def attempt(window: Sequence[Landed]) -> Written:
             standing.rollback()
+            window = list(in_order(window, self.head.through_seq + 1, self._conversation))
             going = go_on(
                 standing,
                 window,
@@ -166,13 +166,18 @@ class Chain:
         """Take up a standing, if it is worth it."""
         if self._irregular or self._files is None:
             return
-        if sum(len(file.entries) for file in self._files) < self._least:
+        rows = 0
+        for file in self._files:
+            rows += len(file.entries)
+            if rows >= self._least:
+                break
+        else:
             return
         standing = Standing()
         try:
             go_on(
                 standing,
-                self._files[: self.head.through_seq],
+                list(self._files[: self.head.through_seq]),
                 conversation=self._conversation,
                 session=self._session,
                 revision=self.head.round,
@@ -235,7 +240,6 @@ def rounds(
     policy: str = POLICY,
 ) -> Iterator[Written]:
     """All rounds that bring ``fold`` up to the last of ``files``; each is applied to ``fold`` before it is given."""
-    check_files(files, 1, conversation)
     head = Head(fold.round, fold.digest, fold.header)
     check_head(head, len(files), conversation, session, policy)
     # The chain has a fold of its own, as it goes on without one where it can.

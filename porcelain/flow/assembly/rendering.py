@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec import UNSET, Raw, Struct
 
@@ -11,20 +11,14 @@ from porcelain.flow.assembly.ids import call_id, joined, part, relation_id, sess
 from porcelain.flow.assembly.joining import edge_tool
 from porcelain.flow.assembly.leaves import call_attributes, tool_attributes
 from porcelain.flow.assembly.segments import IDLE_GAP
+from porcelain.flow.assembly.sides import View
 from porcelain.flow.assembly.spawns import EXACT, STRONG
 from porcelain.flow.assembly.standing import (
     JOURNAL,
-    BatchKnown,
-    CallKnown,
     Core,
     Edge,
-    Known,
     Place,
-    RunKnown,
-    Standing,
     StreamKnown,
-    TalkKnown,
-    ToolKnown,
     Window,
     role,
 )
@@ -37,42 +31,6 @@ Frame = SfNode | SfRelation | SfUnresolved
 _VIA = ("run journal", "child sidecar", "completion notification", "parent tool result")
 NO_CALL = "a child names a call that was never landed"
 NO_LAUNCH = "a batch names children but its launch call was never landed"
-
-
-class View(Struct):
-    """One side of a step: lookups as they were, or as they are."""
-
-    core: Core
-    record: Callable[[str], Known | None]
-    call: Callable[[str], CallKnown | None]
-    tool: Callable[[str], ToolKnown | None]
-    stream: Callable[[str], StreamKnown | None]
-    run: Callable[[str], RunKnown | None]
-    talk: Callable[[str], TalkKnown | None]
-    batch: Callable[[str], BatchKnown | None]
-
-
-def before(standing: Standing) -> View:
-    """As of the last commit."""
-    s = standing
-    return View(
-        s.old_core,
-        s.records.old,
-        s.calls.old,
-        s.tools.old,
-        s.streams.old,
-        s.runs.old,
-        s.talks.old,
-        s.batches.old,
-    )
-
-
-def after(standing: Standing) -> View:
-    """As it is now."""
-    s = standing
-    return View(
-        s.core, s.records.get, s.calls.get, s.tools.get, s.streams.get, s.runs.get, s.talks.get, s.batches.get
-    )
 
 
 class Start(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -212,14 +212,15 @@ def next_round(
     on. Raises ``CheckFailed`` when a file is missing or the chain is of another parser, policy, conversation or
     session.
     """
-    check_files(files, 1, conversation)
     head = Head(fold.round, fold.digest, fold.header)
     check_head(head, len(files), conversation, session, policy)
     terminal = {name for name, entry in fold.unresolved.items() if entry.state == "terminal"}
 
     def attempt(window: Sequence[Landed]) -> Written | None:
         through = head.through_seq + len(window)
-        rows: Iterator[Entry] = chain.from_iterable(landed.entries for landed in files[:through])
+        window = list(window)
+        covered = in_order(chain(files[: head.through_seq], window), 1, conversation)
+        rows: Iterator[Entry] = chain.from_iterable(landed.entries for landed in covered)
         assembled = assemble(
             rows, conversation=conversation, session_name=session, revision=fold.round + 1, through=through
         )
@@ -255,13 +256,14 @@ def fitting(
         count = 1 + (count - 1) // 2
 
 
-def check_files(files: Sequence[Landed], first: int, conversation: str) -> None:
-    """Raise ``CheckFailed`` unless the files are numbered from ``first`` on."""
+def in_order(files: Iterable[Landed], first: int, conversation: str) -> Iterator[Landed]:
+    """The files; raises ``CheckFailed`` at one that is not numbered as the next, from ``first`` on."""
     for expected, landed in enumerate(files, first):
         if landed.seq != expected:
             raise CheckFailed(
                 f"{conversation}: landed file {expected} is missing: found {landed.seq} in its place"
             )
+        yield landed
 
 
 def check_head(head: Head, landed: int, conversation: str, session: str, policy: str = POLICY) -> None:

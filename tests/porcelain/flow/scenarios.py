@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from porcelain.flow.assembly import Written, rounds
 from porcelain.flow.entries import Landed, from_sd
 from porcelain.flow.folding import Fold
-from porcelain.flow.sd import SdHeader, SdPart, SdRecord, SdUsage, read_sd, write_sd
+from porcelain.flow.sd import SdHeader, SdPart, SdRecord, SdUsage, write_sd
+from porcelain.flow.sd_reading import read_sd
 from porcelain.flow.times import instant, rfc3339nano
 
 Step = dict[str, Any]

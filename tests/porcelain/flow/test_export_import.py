@@ -26,8 +26,10 @@ from porcelain.flow.folder_check import check_folder
 from porcelain.flow.folder_check_scan import scan
 from porcelain.flow.import_foreign import conversations_of, import_conversation
 from porcelain.flow.import_kinds import FlowFile
-from porcelain.flow.sd import SdPart, read_sd, write_sd
-from porcelain.flow.sf import SfNode, read_round, write_round
+from porcelain.flow.sd import SdPart, write_sd
+from porcelain.flow.sd_reading import read_sd
+from porcelain.flow.sf import SfNode, write_round
+from porcelain.flow.sf_reading import read_round
 from tests.porcelain.flow.folders import (
     SESSION,
     build,

@@ -14,8 +14,9 @@ from porcelain.flow.export_text import TEXT_POLICY
 from porcelain.flow.fold_store import stored_fold
 from porcelain.flow.folding import Fold, fold_rounds
 from porcelain.flow.naming import best_heads
-from porcelain.flow.sd import read_sd
-from porcelain.flow.sf import SfNode, read_round
+from porcelain.flow.sd_reading import read_sd
+from porcelain.flow.sf import SfNode
+from porcelain.flow.sf_reading import read_round
 from tests.porcelain.flow.folders import tree
 from tests.porcelain.importing.driving import HOME, objstore, opened, succeed
 

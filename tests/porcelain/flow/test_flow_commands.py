@@ -11,7 +11,7 @@ import pytest
 
 from porcelain.flow.assembly.dialects import DIALECTS
 from porcelain.flow.folding import fold_rounds
-from porcelain.flow.sf import read_round
+from porcelain.flow.sf_reading import read_round
 from tests.porcelain.flow.folders import SESSION, build, chain, landed_files
 from tests.porcelain.importing.driving import HOME, objstore, succeed
 

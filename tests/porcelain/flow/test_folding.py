@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from porcelain.flow.assembly import rounds
 from porcelain.flow.folding import Fold, apply, fold_partial, fold_rounds
-from porcelain.flow.sf import Round, RoundError, read_round, write_round
+from porcelain.flow.sf import Round, RoundError, write_round
+from porcelain.flow.sf_reading import read_round
 from tests.porcelain.flow.sample import SESSION, conversation, state
 
 

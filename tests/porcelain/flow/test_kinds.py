@@ -26,7 +26,8 @@ from porcelain.flow.kinds import (
     to_frames,
     to_header,
 )
-from porcelain.flow.sf import Round, SfHeader, SfNode, read_round, write_round
+from porcelain.flow.sf import Round, SfHeader, SfNode, write_round
+from porcelain.flow.sf_reading import read_round
 from tests.porcelain.flow.sample import SESSION, conversation, sessions
 
 LISTS = ["aa" * 32, "bb" * 32]

@@ -97,7 +97,7 @@ def test_a_conversation_without_rounds_has_no_view(store: Path, tmp_path: Path) 
 
 def test_landed_files_that_do_not_match_are_told(tmp_path: Path) -> None:
     from porcelain.flow.folding import fold_rounds
-    from porcelain.flow.sf import read_round
+    from porcelain.flow.sf_reading import read_round
     from porcelain.flow.view_document import view_document
     from porcelain.flow.view_source import Source, ViewRound
 
