@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,27 @@ def test_a_folder_given_twice_or_inside_another_is_imported_once(store: Path, ho
     document = succeed(store, "import", "--json", claude, claude, claude / "projects").json
     assert document["records"] == 279
     assert objstore(store, "flow", "verify").code == 0
+
+
+def test_somebodys_home_folder(store: Path, home: Path, tmp_path: Path) -> None:
+    """What is imported from a copy of a home folder is what would be at home."""
+    at_home = succeed(store, "import", "--json", home=home).json
+    copied = succeed(tmp_path / "other", "import", "--json", home).json
+    assert [{**place, "root": ""} for place in copied["places"]] == [
+        {**place, "root": ""} for place in at_home["places"]
+    ]
+    assert copied["objects"] == at_home["objects"]
+
+
+def test_what_is_another_agents_is_not_left_out(store: Path, home: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    shutil.copytree(home / ".pi" / "agent" / "sessions", both / "one")
+    shutil.copytree(home / ".factory" / "sessions", both / "other")
+    document = succeed(store, "import", "--json", both).json
+    # A file of noise is nobody's.
+    assert [(p["provider"], p["conversations"], p["leftOut"]) for p in document["places"]] == [
+        ("factory", 3, 1), ("pi", 5, 1),
+    ]  # fmt: skip
 
 
 def test_nothing_there(store: Path, tmp_path: Path) -> None:
