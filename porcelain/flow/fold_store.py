@@ -26,6 +26,8 @@ from porcelain.flow.store import stored_round
 VERSION = 1
 #: Rounds after a saved fold from which on it is saved anew.
 MOST_ROUNDS = 64
+#: Steps of a conversation from which on its fold is not saved: it would take more memory than assembly itself.
+MOST_STEPS = 200_000
 _PREFIX = b"flow-fold/"
 
 
@@ -51,12 +53,17 @@ class Lines:
 
     def __init__(self) -> None:
         self.rounds = 0
+        self.too_many = False
         self.groups: tuple[_News, _News, _News] = ({}, {}, {})
 
     def take(self, written: Written) -> None:
         """Take in the next round."""
         self.rounds += 1
         round_ = written.round
+        self.too_many = (round_.header.steps or 0) > MOST_STEPS
+        if self.too_many:
+            self.groups = ({}, {}, {})
+            return
         _take(self.groups[0], round_.nodes)
         _take(self.groups[1], round_.relations)
         _take(self.groups[2], round_.unresolved)
@@ -92,13 +99,16 @@ def saved_fold(view: Snapshot, before: bytes | None, made: str, lines: Lines) ->
     saved, rounds = _last_saved(view, before)
     if saved is not None and rounds + lines.rounds < MOST_ROUNDS:
         return {}
+    values: dict[bytes, bytes | None] = {} if saved is None else {_PREFIX + saved: None}
+    if lines.too_many:
+        # An empty value, which is as good as none, marks where to look again.
+        return values | {_PREFIX + bytes.fromhex(made): b""}
     fold = stored_fold(view, before)
     groups = (
         _group(fold.nodes, lines.groups[0]),
         _group(fold.relations, lines.groups[1]),
         _group(fold.unresolved, lines.groups[2]),
     )
-    values: dict[bytes, bytes | None] = {} if saved is None else {_PREFIX + saved: None}
     values[_PREFIX + bytes.fromhex(made)] = sealed(msgspec.msgpack.encode(_Saved(VERSION, groups)))
     return values
 

@@ -159,3 +159,17 @@ def test_a_copy_of_a_fold_is_its_own() -> None:
     del other.nodes[name]
     assert name in fold.nodes and name not in other.nodes
     assert len(fold.nodes) == len(other.nodes) + 1
+
+
+def test_a_fold_of_too_many_steps_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list(rounds(turns(30), Fold(), conversation=SESSION, session=SESSION, budget=9000))
+    steps = made[1].round.header.steps
+    assert isinstance(steps, int)
+    monkeypatch.setattr(fold_store, "MOST_STEPS", steps)
+    kept = Kept()
+    kept.add(made[:2])
+    assert all(kept.saved().values())
+    monkeypatch.setattr(fold_store, "MOST_ROUNDS", 1)
+    kept.add(made[2:])
+    assert list(kept.saved().values()) == [b""]
+    assert said_by(kept.fold()) == said_by(fold_rounds(written.round for written in made))
