@@ -17,13 +17,11 @@ from objstore.store import load
 from porcelain.flow.naming import flow_ref, landed_ref
 from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.tasks import PROVIDERS, Task, provider_module
+from porcelain.importing.tasks import Task, provider_module
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
 from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
 from porcelain.providers.redaction import RULES, redact_text
 
-#: Stands in ``local`` while all that was ever landed has been assembled.
-SETTLED = b"import/settled"
 #: Between a native id and what tells apart two conversations that carry the same one.
 _COPY = "~"
 
@@ -47,12 +45,13 @@ class Place(Struct):
 
 
 class Plan(Struct):
-    """Everything an import found; ``cursors`` by provider and path. ``whole`` says that all conversations that were
-    ever landed from here were looked at for what an import that died has left, or that none has left anything."""
+    """Everything an import found; ``cursors`` by provider and path. ``settled`` are the providers of which no import
+    that died has left anything to assemble, ``whole`` those of which all conversations were looked at for that."""
 
     places: list[Place] = field(default_factory=list)
     cursors: dict[str, dict[str, Cursor]] = field(default_factory=dict)
-    whole: bool = False
+    settled: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
 
     @property
     def tasks(self) -> list[Task]:
@@ -63,6 +62,11 @@ class Plan(Struct):
 def native_id(chain: str) -> str:
     """The native id of the conversation whose chains are called ``chain``."""
     return chain.split(_COPY, 1)[0]
+
+
+def settled_key(provider: str) -> bytes:
+    """What stands in ``local`` while all that was ever landed of a provider has been assembled."""
+    return b"import/settled/" + provider.encode()
 
 
 def find_roots(provider: str, env: Mapping[str, str], home: Path) -> list[Path]:
@@ -87,10 +91,11 @@ def make_plan(
     imported of every file be compared with it: one that differs is read again as a rewritten one. Raises ``UsageError``
     for a path that is no agent's. ``home`` may be None where there are paths.
     """
-    settled = view.local(SETTLED) is not None
+    settled = frozenset(name for name in providers if view.local(settled_key(name)) is not None)
     plan = Plan(
         cursors={name: load_cursors(view, name) for name in providers},
-        whole=settled or (not paths and set(providers) >= set(PROVIDERS)),
+        settled=settled,
+        whole=settled if paths else frozenset(providers),
     )
     claimed: dict[tuple[str, str], str] = {}
     planned: set[str] = set()
@@ -106,7 +111,7 @@ def make_plan(
             changed = sum(
                 _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
             )
-            if not changed and settled and not check:
+            if not changed and provider in settled and not check:
                 continue
             task = _task(view, store, number, conversation, cursors)
             if check:

@@ -24,7 +24,7 @@ from objstore.workers import run_tasks
 from porcelain.flow.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
-from porcelain.importing.plan import SETTLED, Place, Plan, native_id
+from porcelain.importing.plan import Place, Plan, native_id, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
 from porcelain.importing.tasks import Piece, Settings, Task, piece_from_bytes
 from porcelain.importing.work import Worker
@@ -121,8 +121,7 @@ class _Import:
         with store.snapshot() as view:
             self._lineage = facts_head(view, store)
             self._kept = round_head(view, content_ref(store))
-            self._was_settled = view.local(SETTLED) is not None
-        self._unsettled = False
+        self._settled = set(plan.settled)
 
     def run(self, processes: int) -> Result:
         total = sum(_unread_bytes(task) for task in self._tasks)
@@ -263,12 +262,13 @@ class _Import:
 
     def _note_settled(self, *, last: bool) -> None:
         """Note whether something may be left to be assembled, so that the next import need not look for it."""
-        if last and self._plan.whole and self._settings.assemble and not self._result.problems:
-            if self._unsettled or not self._was_settled:
-                self._batch.set_local(SETTLED, b"1")
-        elif self._was_settled and not self._unsettled and self._heads:
-            self._batch.set_local(SETTLED, None)
-            self._unsettled = True
+        if last and self._settings.assemble and not self._result.problems:
+            for provider in self._plan.whole - self._settled:
+                self._batch.set_local(settled_key(provider), b"1")
+        elif self._heads:
+            for provider in self._settled & {task.conversation.provider for task in self._tasks}:
+                self._batch.set_local(settled_key(provider), None)
+                self._settled.discard(provider)
 
     def _commit(self, *, last: bool = False) -> None:
         self._note_settled(last=last)

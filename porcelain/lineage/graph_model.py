@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Projection, Row, records
+from porcelain.lineage.projection import Projection, Row, records, with_columns
 from porcelain.lineage.view_names import Names
 
 Kind = Literal["focused", "topology"]
@@ -99,9 +99,12 @@ def make_graph(
     """The graph of a view. ``around`` is the id of a session that it is limited to, with what lies within ``hops``
     links of it, or all of its thread. ``everything`` shows threads of one node too."""
     names = Names(projection.tables, priority)
-    making = _Making(projection, kind, names)
+    making = _Making(projection, kind, names, everything=everything, around=around)
     threads, single = [], 0
-    for row in projection.tables["logical_threads"]:
+    for row in with_columns(projection.tables["logical_threads"], "id", "root_session_id", "metadata_json"):
+        if row["id"] not in making.wanted:
+            single += around is None
+            continue
         thread = making.thread(row, around, hops)
         if thread is None:
             continue
@@ -124,17 +127,51 @@ def make_graph(
     )
 
 
+#: Columns of a file that are shown.
+_FILE = ("id", "session_id", "path", "first_event_at", "last_event_at", "presence", "metadata_json")
+
+
 class _Making:
-    def __init__(self, projection: Projection, kind: Kind, names: Names) -> None:
+    """``wanted`` are the ids of the threads that may be shown: of the others no row is held."""
+
+    def __init__(
+        self, projection: Projection, kind: Kind, names: Names, *, everything: bool, around: str | None
+    ) -> None:
         tables = projection.tables
         self._kind = kind
         self._names = names
-        self._files = {row["id"]: row for row in tables["session_observations"]}
-        self._sessions = {row["id"]: row for row in tables["sessions"]}
-        self._targets = {row["thread_id"]: row for row in tables["thread_resume_targets"]}
-        self._edges = {row["id"]: row for row in tables["edges"]}
-        self._members = _grouped(tables["thread_members"])
+        members = _grouped(
+            with_columns(
+                tables["thread_members"], "thread_id", "session_id", "observation_id", "role", "ordinal"
+            )
+        )
         self._links = _grouped(tables["thread_edges"])
+        self.wanted = {
+            thread
+            for thread, rows in members.items()
+            if (
+                any(row["session_id"] == around for row in rows)
+                if around is not None
+                else everything or len(rows) > 1 or self.has_jump(thread)
+            )
+        }
+        self._members = {thread: rows for thread, rows in members.items() if thread in self.wanted}
+        del members
+        mine = {row["observation_id"] for rows in self._members.values() for row in rows}
+        self._files = {
+            row["id"]: row
+            for row in with_columns(tables["session_observations"], *_FILE)
+            if row["id"] in mine
+        }
+        own = {row["session_id"] for row in self._files.values()}
+        columns: tuple[str, ...] = ("id", "provider", "provider_session_id")
+        self._sessions = {
+            row["id"]: row for row in with_columns(tables["sessions"], *columns) if row["id"] in own
+        }
+        columns = ("thread_id", "status", "recommended_observation_id", "metadata_json")
+        targets = with_columns(tables["thread_resume_targets"], *columns)
+        self._targets = {row["thread_id"]: row for row in targets if row["thread_id"] in self.wanted}
+        self._edges = {row["id"]: row for row in tables["edges"]}
         self._marks: dict[str, set[str]] = defaultdict(set)
         for row in tables["observation_marks"]:
             self._marks[row["observation_id"]].add(row["mark_type"])

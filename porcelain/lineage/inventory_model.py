@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from plumbing.output import counted, human_size
 from porcelain.lineage.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
 from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Projection, records
+from porcelain.lineage.projection import Projection, records, with_columns
 from porcelain.lineage.view_document import Document, Grid, Section
 from porcelain.lineage.view_names import Names
 
@@ -53,7 +53,7 @@ def make_inventory(projection: Projection, priority: Sequence[str] = LABEL_PRIOR
     tables = projection.tables
     names = Names(projection.tables, priority)
     sources = {row["id"]: row for row in tables["sources"]}
-    sessions = {row["id"]: row for row in tables["sessions"]}
+    sessions = {row["id"]: row for row in with_columns(tables["sessions"], "id", "provider")}
     states: dict[str, set[str]] = defaultdict(set)
     for row in tables["evidence"]:
         if row["kind"] == FILE_EVIDENCE and row["data_json"].get("state") in _STATES:

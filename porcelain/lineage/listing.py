@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from porcelain.lineage.columns import CONFLICT, FILE_EVIDENCE
-from porcelain.lineage.projection import Projection, Row
+from porcelain.lineage.projection import Projection, Row, with_columns
 
 #: Which name of a conversation is shown, best first; ``source`` and ``path`` need no label.
 LABEL_PRIORITY = ("lineage", "display_name", "cwd", "project", "source", "path")
@@ -39,7 +39,8 @@ def session_rows(projection: Projection, priority: Sequence[str] = LABEL_PRIORIT
     """The conversations of a view, the latest first; those without a time last; ties by id."""
     tables = projection.tables
     files: dict[str, list[Row]] = defaultdict(list)
-    for row in tables["session_observations"]:
+    columns = ("id", "session_id", "source_id", "path", "presence", "metadata_json")
+    for row in with_columns(tables["session_observations"], *columns):
         files[row["session_id"]].append(row)
     names = _names(tables["labels"])
     sources = {row["id"]: row for row in tables["sources"]}

@@ -100,6 +100,12 @@ def cell(column: Column, value: Any) -> str | int | None:
     return _ENCODER.encode(value).decode()  # what facts hold has been checked, or made here
 
 
+def with_columns(rows: Sequence[Row], *columns: str) -> Iterable[Row]:
+    """Rows that have at least these columns; of rows that are read from SQLite, no more."""
+    only = getattr(rows, "only", None)
+    return only(columns) if only is not None else rows
+
+
 def cells_of(table: Table, rows: Sequence[Row]) -> Iterator[tuple[str | int | None, ...]]:
     """The rows of a table as SQLite holds them; those that come from SQLite are not taken apart for it."""
     cells = getattr(rows, "cells", None)

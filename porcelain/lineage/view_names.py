@@ -7,12 +7,12 @@ about repositories, else the working directory.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from porcelain.lineage.listing import LABEL_PRIORITY
 from porcelain.lineage.nodes import NAMED_URI
-from porcelain.lineage.projection import Row
+from porcelain.lineage.projection import Row, with_columns
 
 #: Words for ``--labels``, best first by default: types of labels, and what a file says without one.
 LABELS = (*LABEL_PRIORITY, "native_id")
@@ -26,12 +26,12 @@ class Names:
 
     def __init__(self, tables: Mapping[str, Sequence[Row]], priority: Sequence[str] = LABEL_PRIORITY) -> None:
         self._priority = priority
-        self._labels = _labels(tables["labels"])
-        self._sessions = {row["id"]: row for row in tables["sessions"]}
-        self._sources = {row["id"]: row for row in tables["sources"]}
+        self._labels = _labels(_named(tables, "labels"))
+        self._sessions = {row["id"]: row for row in _named(tables, "sessions")}
+        self._sources = {row["id"]: row for row in _named(tables, "sources")}
         self._files: dict[str, list[Row]] = defaultdict(list)
-        self._observations = {row["id"]: row for row in tables["session_observations"]}
-        for row in tables["session_observations"]:
+        self._observations = {row["id"]: row for row in _named(tables, "session_observations")}
+        for row in self._observations.values():
             if row["session_id"] is not None:
                 self._files[row["session_id"]].append(row)
         self._repositories = _Repositories(tables)
@@ -104,7 +104,7 @@ class Names:
 
 
 #: The columns that names are made of, by table.
-_COLUMNS = {
+_COLUMNS: dict[str, tuple[str, ...]] = {
     "labels": ("id", "target_id", "label_type", "value", "valid_from", "valid_to", "confidence"),
     "repo_identities": ("id", "stable_name", "display_name"),
     "repo_observations": ("id", "repo_identity_id", "path", "valid_from", "valid_to", "confidence"),
@@ -114,17 +114,8 @@ _COLUMNS = {
 }
 
 
-def names_of(
-    some_columns: Callable[[str, Sequence[str]], Iterable[Row]] | None,
-    priority: Sequence[str] = LABEL_PRIORITY,
-) -> Names:
-    """The names in a view without the rest of it: for one of many thousand conversations that needs no more.
-    ``some_columns`` gives the rows of a table with these columns only; None gives none."""
-    rows = {
-        table: list(some_columns(table, columns)) if some_columns is not None else []
-        for table, columns in _COLUMNS.items()
-    }
-    return Names(rows, priority)
+def _named(tables: Mapping[str, Sequence[Row]], table: str) -> Iterable[Row]:
+    return with_columns(tables[table], *_COLUMNS[table])
 
 
 def _labels(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[tuple[bool, bool, str, str], str]]:
@@ -149,11 +140,13 @@ class _Repositories:
     """Which project a folder belongs to, by the statements about paths of repositories."""
 
     def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
-        names = {row["id"]: row["display_name"] or row["stable_name"] for row in tables["repo_identities"]}
+        names = {
+            row["id"]: row["display_name"] or row["stable_name"] for row in _named(tables, "repo_identities")
+        }
         self.names = set(names.values())
         self._at: dict[str, list[Row]] = defaultdict(list)
         self._name_of = names
-        for row in tables["repo_observations"]:
+        for row in _named(tables, "repo_observations"):
             if row["path"] is not None and row["repo_identity_id"] in names:
                 self._at[row["path"].rstrip("/")].append(row)
 

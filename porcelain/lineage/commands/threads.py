@@ -9,7 +9,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.projection import Projection, Row
+from porcelain.lineage.projection import Projection, Row, with_columns
 
 SUMMARY = "conversations that belong together, and how"
 USAGE = "lineage threads [--all] [--limit N] [--json] [WORD...]"
@@ -53,10 +53,14 @@ def run(arguments: Arguments, context: Context) -> int:
 def thread_rows(projection: Projection) -> list[dict[str, Any]]:
     """The threads of a view with their members and resume targets, the one used last first, ties by id."""
     tables = projection.tables
-    files = {row["id"]: row for row in tables["session_observations"]}
-    sessions = {row["id"]: row for row in tables["sessions"]}
+    columns: tuple[str, ...] = ("id", "path", "last_event_at", "presence", "metadata_json")
+    files = {row["id"]: row for row in with_columns(tables["session_observations"], *columns)}
+    columns = ("id", "provider", "provider_session_id")
+    sessions = {row["id"]: row for row in with_columns(tables["sessions"], *columns)}
     members: dict[str, list[dict[str, Any]]] = {}
-    for row in sorted(tables["thread_members"], key=lambda row: (row["thread_id"], row["ordinal"])):
+    columns = ("thread_id", "ordinal", "observation_id", "session_id", "role")
+    placed = with_columns(tables["thread_members"], *columns)
+    for row in sorted(placed, key=lambda row: (row["thread_id"], row["ordinal"])):
         file, session = files[row["observation_id"]], sessions[row["session_id"]]
         members.setdefault(row["thread_id"], []).append(
             {
@@ -73,7 +77,8 @@ def thread_rows(projection: Projection) -> list[dict[str, Any]]:
     relations: dict[str, Counter[str]] = {}
     for row in tables["thread_edges"]:
         relations.setdefault(row["thread_id"], Counter())[row["relation"]] += 1
-    targets = {row["thread_id"]: row for row in tables["thread_resume_targets"]}
+    columns = ("thread_id", "reasons_json", "recommended_observation_id", "status")
+    targets = {row["thread_id"]: row for row in with_columns(tables["thread_resume_targets"], *columns)}
     rows = [
         {
             "id": row["id"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -14,7 +15,7 @@ from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.usage_index import measured
 from porcelain.lineage.usage_rules import Tokens
 from porcelain.lineage.usage_totals import BY, Group, Totals, Wanted, totals
-from porcelain.lineage.view_names import names_of
+from porcelain.lineage.view_names import Names
 from porcelain.lineage.view_options import open_indexed
 
 SUMMARY = "tokens of all model calls, each counted once"
@@ -48,7 +49,8 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_indexed(context) as store:
         with open_lineage(store) as indexed:
             fold = indexed.fold
-            names = names_of(indexed.some_columns if arguments.by in ("project", "session") else None)
+            named = arguments.by in ("project", "session")
+            names = Names(indexed.projection().tables if named else defaultdict(list))
         with Progress(context, "reading conversations") as progress:
             conversations = measured(store, progress.advance)
             found = totals(conversations, arguments.by, wanted, names.project_of_folder)

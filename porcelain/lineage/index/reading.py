@@ -39,13 +39,16 @@ class Rows(Sequence[Row]):
         )
 
     def __iter__(self) -> Iterator[Row]:
-        names = [column.name for column in self._table.columns]
+        return self.only([column.name for column in self._table.columns])
+
+    def only(self, names: Sequence[str]) -> Iterator[Row]:
+        """The rows with these columns only."""
         readers = [
             (column.name, _JSON.decode if column.type in ("OBJECT", "LIST") else bool)
             for column in self._table.columns
-            if column.type in ("OBJECT", "LIST", "FLAG")
+            if column.type in ("OBJECT", "LIST", "FLAG") and column.name in names
         ]
-        for cells in self.cells():
+        for cells in self._connection.execute(f"SELECT {', '.join(names)} {self._from} ORDER BY id"):
             row: dict[str, Any] = dict(zip(names, cells, strict=True))
             for name, read in readers:
                 if row[name] is not None:
@@ -138,11 +141,6 @@ class Indexed:
     def landed_pages(self) -> LandedPages:
         """The landed pages of files."""
         return LandedPages(self.view, IndexedHeads(self.connection, self.view))
-
-    def some_columns(self, table: str, columns: Sequence[str]) -> Iterator[Row]:
-        """The rows of a table in order of id, with these columns (plain texts and numbers) only."""
-        query = f"SELECT {', '.join(columns)} FROM {table} ORDER BY id"
-        return (dict(zip(columns, cells, strict=True)) for cells in self.connection.execute(query))
 
     def facts_of(self, *kinds: str, grouped: bool = True) -> list[Fact]:
         """The live facts of some kinds; without ``grouped`` only those that nothing is derived from."""

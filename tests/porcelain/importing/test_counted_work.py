@@ -120,3 +120,17 @@ def test_one_line_costs_one_file_from_where_it_was(costs: list[dict[str, Any]]) 
         assert not one["anew"]
         assert one["groups"] == 1
         assert one["rows"] <= 10
+
+
+def test_what_an_import_that_died_has_left_is_looked_for(tmp_path: Path) -> None:
+    """A conversation that was landed and not assembled is found by the next import, whatever else it is told to do."""
+    home, store = tmp_path / "home", tmp_path / "store"
+    write_conversations(home, 5)
+    succeed(store, "import", home=home)
+    path = sorted((home / ".claude").rglob("*.jsonl"))[0]
+    with path.open("ab") as file:
+        file.write(a_turn(path.stem, "/home/dev/project-1"))
+    succeed(store, "flow", "land", "--provider", "claude", home=home)
+    rounds = succeed(store, "import", "--provider", "claude", "--json", home=home).json["rounds"]
+    assert rounds == 1
+    assert succeed(store, "import", "--provider", "claude", "--json", home=home).json["rounds"] == 0
