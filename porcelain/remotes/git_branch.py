@@ -14,6 +14,8 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from glob import escape as glob_escape
+from glob import glob
 from io import BytesIO
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -98,6 +100,9 @@ class BranchFiles:
         self._made: dict[str, str] = {}
         if not os.path.exists(os.path.join(folder, "HEAD")):
             self._prepare()
+        for left in glob(os.path.join(glob_escape(folder), "index-*")):  # by a process that was killed
+            with suppress(FileNotFoundError):
+                os.unlink(left)
 
     def _prepare(self) -> None:
         _made(self._folder)

@@ -25,6 +25,8 @@ from porcelain.remotes.plain_files import WRITERS, Lost, PlainTransport
 _URL = re.compile(r"(s3|gs|az)://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(/[^?#]*)?", re.ASCII)
 #: Files up to this size are made in one request, on the condition that there is none of that name.
 _WHOLE = 128 * 1024 * 1024
+#: Files from this size on are looked for before they are sent.
+_LARGE = 1024 * 1024
 _CHUNK = 1024 * 1024
 #: How often a request that failed is made again before the exchange is given up.
 RETRIES = 4
@@ -149,6 +151,8 @@ class BucketFiles:
             return iter(found.stream(min_chunk_size=_CHUNK))
 
     def create(self, name: str, source: Source, size: int) -> None:
+        if size > _LARGE and self._has(name):
+            return  # an earlier try came that far
         if size <= _WHOLE:
             data = source.read(size)
             try:
@@ -158,12 +162,16 @@ class BucketFiles:
                 return
             return
         # In several parts no condition can be set everywhere; whoever writes under that name writes the same.
+        with self._told(name):
+            self._obstore.put(self._store, name, _pieces(source), use_multipart=True)
+
+    def _has(self, name: str) -> bool:
         try:
             with self._told(name):
                 self._obstore.head(self._store, name)
         except NotFound:
-            with self._told(name):
-                self._obstore.put(self._store, name, _pieces(source), use_multipart=True)
+            return False
+        return True
 
     def replace(self, name: str, data: bytes, tag: str | None) -> None:
         mode: Any = "create" if tag is None else {"e_tag": tag}

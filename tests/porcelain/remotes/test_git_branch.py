@@ -97,6 +97,14 @@ def test_the_files_of_a_branch(opens: Callable[[], BranchFiles], tmp_path: Path,
     assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 3
 
 
+def test_what_a_killed_process_left_is_removed(opens: Callable[[], BranchFiles], tmp_path: Path) -> None:
+    opens().list("writers/")
+    (folder,) = tmp_path.glob("seen *")
+    (folder / "index-1-ab.lock").write_bytes(b"")
+    opens().list("writers/")
+    assert list(folder.glob("index-*")) == []
+
+
 def test_a_branch_beside_others_and_nothing_of_the_person_in_it(
     opens: Callable[[], BranchFiles],
     bare: Path,
