@@ -15,10 +15,10 @@ import msgspec
 from bench.measure import command, interleaved, run, timed
 from bench.table import Row
 from objstore.store import Store
-from porcelain.flow.assemble_tasks import assembly_plan
-from porcelain.flow.fold_store import stored_fold
-from porcelain.flow.folder_check import check_folder
-from porcelain.flow.folder_check_scan import scan
+from porcelain.flow.assembly.tasks import assembly_plan
+from porcelain.flow.chain.fold_store import stored_fold
+from porcelain.flow.checking.folder_check import check_folder
+from porcelain.flow.checking.folder_scan import scan
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.run import run_import
 from porcelain.importing.tasks import Settings

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import flow_ref, landed_ref
 from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.tasks import Task, provider_module

@@ -21,7 +21,7 @@ from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
 from objstore.workers import run_tasks
-from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.plan import Place, Plan, native_id, settled_key

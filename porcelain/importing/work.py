@@ -21,13 +21,13 @@ from objstore.kind_modules import declare
 from objstore.snapshot import Snapshot
 from objstore.workers import Serve
 from porcelain.flow.assembly import Chain
-from porcelain.flow.entries import from_page
-from porcelain.flow.fold_store import Lines, saved_fold, stored_fold
-from porcelain.flow.landed import pages
-from porcelain.flow.naming import flow_ref
-from porcelain.flow.sd import sd_bytes
-from porcelain.flow.standing_store import load_standing, saved_standing
-from porcelain.flow.store import LandedFiles, chain_head, pack, put_round
+from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.chain.fold_store import Lines, saved_fold, stored_fold
+from porcelain.flow.chain.landed import pages
+from porcelain.flow.chain.naming import flow_ref
+from porcelain.flow.chain.standing_store import load_standing, saved_standing
+from porcelain.flow.chain.store import LandedFiles, chain_head, pack, put_round
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation

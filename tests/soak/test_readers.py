@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed, from_sd
-from porcelain.flow.folding import Fold
-from porcelain.flow.sd import SdError, sd_bytes
-from porcelain.flow.sd_reading import check_sd, read_sd, rewrites
-from porcelain.flow.sf import FrameCounts, RoundError, commit_line, write_round
-from porcelain.flow.sf_reading import read_lines, read_round
+from porcelain.flow.assembly.entries import Landed, from_sd
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sd import SdError, sd_bytes
+from porcelain.flow.formats.sd_reading import check_sd, read_sd, rewrites
+from porcelain.flow.formats.sf import FrameCounts, RoundError, commit_line, write_round
+from porcelain.flow.formats.sf_reading import read_lines, read_round
 from tests.porcelain.flow.sample import FILES, SESSION, page, sessions
 
 pytestmark = pytest.mark.soak

@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct
 from porcelain.flow.assembly.calls import calls
 from porcelain.flow.assembly.canonical import canonical
 from porcelain.flow.assembly.containers import segment_nodes, session_node, stream_nodes, talk_nodes
+from porcelain.flow.assembly.entries import CONTEXT_RESET, Entry
 from porcelain.flow.assembly.epochs import epochs
 from porcelain.flow.assembly.ids import joined, stream_id, tool_id
 from porcelain.flow.assembly.leaves import Frames, Sources, journal_results, leaves, outputs, starts
@@ -24,9 +25,8 @@ from porcelain.flow.assembly.spawns import Missing, spawns
 from porcelain.flow.assembly.streams import MAIN, Stream, session, streams
 from porcelain.flow.assembly.talks import Ancestry, Talk, talks
 from porcelain.flow.assembly.tools import Tools, tools
-from porcelain.flow.entries import CONTEXT_RESET, Entry
-from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.sf import SfNode, SfRelation, SfUnresolved
+from porcelain.flow.formats.times import rfc3339nano
 
 #: Kinds of nodes that are no steps.
 CONTAINERS = ("conversation", "segment", "session", "stream", "epoch", "talk", "run")

@@ -11,8 +11,8 @@ from porcelain.flow.assembly.segments import Segment
 from porcelain.flow.assembly.spawns import EXACT, STRONG
 from porcelain.flow.assembly.streams import MAIN, Session, Stream
 from porcelain.flow.assembly.talks import Talk
-from porcelain.flow.sf import SfNode
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.sf import SfNode
+from porcelain.flow.formats.times import rfc3339nano
 
 _ENCODER = msgspec.json.Encoder()
 

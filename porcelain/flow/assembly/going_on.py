@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from porcelain.flow.assembly.build import CONTAINERS, Totals
 from porcelain.flow.assembly.calls import is_response
+from porcelain.flow.assembly.entries import CONTEXT_RESET, RESET_SUMMARY, Entry, Landed
 from porcelain.flow.assembly.ids import at, call_id
 from porcelain.flow.assembly.intake import (
     Fresh,
@@ -45,8 +46,7 @@ from porcelain.flow.assembly.sides import View, after, before
 from porcelain.flow.assembly.spawns import EXACT
 from porcelain.flow.assembly.standing import Core, Owners, Standing
 from porcelain.flow.assembly.windows import take_windows
-from porcelain.flow.entries import CONTEXT_RESET, RESET_SUMMARY, Entry, Landed
-from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
+from porcelain.flow.formats.sf import SfNode, SfRelation, SfUnresolved
 
 _MISSING_CHILDREN = ("child_stream", "notified_child")
 

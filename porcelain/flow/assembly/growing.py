@@ -10,6 +10,7 @@ from itertools import chain
 from operator import attrgetter
 
 from porcelain.flow.assembly.build import assemble
+from porcelain.flow.assembly.entries import Landed
 from porcelain.flow.assembly.going_on import go_on, totals
 from porcelain.flow.assembly.intake import Disrupted, Irregular
 from porcelain.flow.assembly.rounds import (
@@ -29,9 +30,8 @@ from porcelain.flow.assembly.rounds import (
 from porcelain.flow.assembly.sizes import Reached, furthest
 from porcelain.flow.assembly.standing import Standing
 from porcelain.flow.assembly.tables import DamagedStanding
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold, apply, copied
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.chain.folding import Fold, apply, copied
+from porcelain.flow.formats.times import rfc3339nano
 
 #: Rows from which on a standing pays: fewer are assembled anew in no time.
 STANDING_ROWS = 2048

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from porcelain.flow.assembly.canonical import ASIDE
+from porcelain.flow.assembly.entries import AUXILIARY, CONTEXT_RESET, REVISED, Entry
 from porcelain.flow.assembly.ids import joined, place
 from porcelain.flow.assembly.standing import (
     AUXILIARY_ONLY,
@@ -30,7 +31,6 @@ from porcelain.flow.assembly.standing import (
 )
 from porcelain.flow.assembly.streams import MAIN
 from porcelain.flow.assembly.talks import MAX_HOPS
-from porcelain.flow.entries import AUXILIARY, CONTEXT_RESET, REVISED, Entry
 
 
 class Disrupted(Exception):

@@ -4,6 +4,16 @@ them (stages 3 to 5), over what is new only."""
 from __future__ import annotations
 
 from porcelain.flow.assembly.calls import is_response
+from porcelain.flow.assembly.entries import (
+    CHILD_RESULT,
+    CONTEXT_RESET,
+    EXTERNAL_INPUT,
+    INJECTED,
+    LAUNCH_ACK,
+    RESET_SUMMARY,
+    SYNTHETIC,
+    Entry,
+)
 from porcelain.flow.assembly.ids import call_id
 from porcelain.flow.assembly.intake import Disrupted, Fresh, Irregular
 from porcelain.flow.assembly.standing import (
@@ -19,16 +29,6 @@ from porcelain.flow.assembly.standing import (
     Standing,
     StreamKnown,
     ToolKnown,
-)
-from porcelain.flow.entries import (
-    CHILD_RESULT,
-    CONTEXT_RESET,
-    EXTERNAL_INPUT,
-    INJECTED,
-    LAUNCH_ACK,
-    RESET_SUMMARY,
-    SYNTHETIC,
-    Entry,
 )
 
 #: Flags with which a record is another step than the notification that it may also be.

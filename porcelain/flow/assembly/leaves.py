@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from porcelain.flow import gojson
 from porcelain.flow.assembly.calls import Call, is_response
-from porcelain.flow.assembly.ids import at, call_id, part, relation_id, stream_id, tool_id
-from porcelain.flow.assembly.spawns import EXACT, STRONG, Spawn
-from porcelain.flow.assembly.streams import Epoch, Stream
-from porcelain.flow.assembly.tools import Tool
-from porcelain.flow.entries import (
+from porcelain.flow.assembly.entries import (
     CHILD_RESULT,
     COMMAND,
     CONTEXT_RESET,
@@ -24,7 +19,12 @@ from porcelain.flow.entries import (
     TURN_DURATION,
     Entry,
 )
-from porcelain.flow.sf import Ref, SfNode, SfRelation
+from porcelain.flow.assembly.ids import at, call_id, part, relation_id, stream_id, tool_id
+from porcelain.flow.assembly.spawns import EXACT, STRONG, Spawn
+from porcelain.flow.assembly.streams import Epoch, Stream
+from porcelain.flow.assembly.tools import Tool
+from porcelain.flow.formats import gojson
+from porcelain.flow.formats.sf import Ref, SfNode, SfRelation
 
 #: What a record that carries a flag becomes: flag, id prefix, kind, attributes. The first that fits counts.
 _STEPS = (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msgspec import UNSET, Raw, Struct
 
 from porcelain.flow.assembly.containers import attributes
+from porcelain.flow.assembly.entries import FINISHED
 from porcelain.flow.assembly.ids import call_id, joined, part, relation_id, session_id, stream_id, tool_id
 from porcelain.flow.assembly.joining import edge_tool
 from porcelain.flow.assembly.leaves import call_attributes, tool_attributes
@@ -23,9 +24,8 @@ from porcelain.flow.assembly.standing import (
     role,
 )
 from porcelain.flow.assembly.streams import MAIN
-from porcelain.flow.entries import FINISHED
-from porcelain.flow.sf import Ref, SfNode, SfRelation, SfUnresolved
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.sf import Ref, SfNode, SfRelation, SfUnresolved
+from porcelain.flow.formats.times import rfc3339nano
 
 Frame = SfNode | SfRelation | SfUnresolved
 _VIA = ("run journal", "child sidecar", "completion notification", "parent tool result")

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from objstore.errors import CheckFailed
 from porcelain.flow.assembly.build import Assembled, Totals, assemble
+from porcelain.flow.assembly.entries import Entry, Landed
 from porcelain.flow.assembly.sizes import furthest, reached
-from porcelain.flow.entries import Entry, Landed
-from porcelain.flow.folding import Fold
-from porcelain.flow.sf import (
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sf import (
     SCHEMA,
     Round,
     SfHeader,
@@ -24,7 +24,7 @@ from porcelain.flow.sf import (
     input_digest,
     write_round,
 )
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.times import rfc3339nano
 
 #: Versions of the interpretation that this module is: another one starts another chain.
 PARSER = "v1"

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from porcelain.flow.assembly.calls import is_response
 from porcelain.flow.assembly.canonical import ASIDE
+from porcelain.flow.assembly.entries import Landed
 from porcelain.flow.assembly.ids import call_id, tool_id
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold
+from porcelain.flow.chain.folding import Fold
 
 #: Bytes of the shortest frame of each sort, without the names that it holds.
 _CALL, _FRAGMENT, _TOOL, _PART = 230, 16, 215, 100

@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 
 from objstore.errors import CheckFailed
-from porcelain.flow.sealing import sealed, unsealed
+from porcelain.flow.chain.sealing import sealed, unsealed
 
 V = TypeVar("V")
 #: Entries that a bucket should hold, and at how many on average the table is cut anew.

@@ -19,7 +19,7 @@ from objstore.errors import NotFound, ObjstoreError, UsageError
 from objstore.refs import quote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.flow.naming import best_heads, find_conversation
+from porcelain.flow.chain.naming import best_heads, find_conversation
 from porcelain.importing.cursors import load_cursors
 from porcelain.providers.redaction import RULES, redact_text
 from porcelain.session.documents import conversations

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from objstore.core import ListOf
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.landed import page_records, pages
-from porcelain.flow.naming import best_heads
+from porcelain.flow.chain.landed import page_records, pages
+from porcelain.flow.chain.naming import best_heads
 from porcelain.providers.records import Record
 
 #: How the text of a conversation is made; a change of it needs another name.

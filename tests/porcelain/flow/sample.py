@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from porcelain.flow.assembly import Assembled, assemble
-from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.folding import Fold
-from porcelain.flow.sd import sd_bytes
-from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
+from porcelain.flow.assembly.entries import Landed, from_page
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sd import sd_bytes
+from porcelain.flow.formats.sf import SfNode, SfRelation, SfUnresolved
 from porcelain.providers.records import Changes, Page, Part, Record, Usage
 
 SESSION = "5e55-1"

@@ -10,13 +10,13 @@ import pytest
 from msgspec import Raw
 
 from objstore.snapshot import Snapshot
-from porcelain.flow.export_text import TEXT_POLICY
-from porcelain.flow.fold_store import stored_fold
-from porcelain.flow.folding import Fold, fold_rounds
-from porcelain.flow.naming import best_heads
-from porcelain.flow.sd_reading import read_sd
-from porcelain.flow.sf import SfNode
-from porcelain.flow.sf_reading import read_round
+from porcelain.flow.chain.fold_store import stored_fold
+from porcelain.flow.chain.folding import Fold, fold_rounds
+from porcelain.flow.chain.naming import best_heads
+from porcelain.flow.folders.export_text import TEXT_POLICY
+from porcelain.flow.formats.sd_reading import read_sd
+from porcelain.flow.formats.sf import SfNode
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.folders import tree
 from tests.porcelain.importing.driving import HOME, objstore, opened, succeed
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from objstore.memory import MemoryDatabase, MemorySnapshot
 from objstore.store import Store
-from porcelain.flow import fold_store
 from porcelain.flow.assembly import Written, rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.fold_store import Lines, saved_fold, stored_fold
-from porcelain.flow.folding import Fold, copied, fold_rounds
-from porcelain.flow.frames import Frames
-from porcelain.flow.store import put_round
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain import fold_store
+from porcelain.flow.chain.fold_store import Lines, saved_fold, stored_fold
+from porcelain.flow.chain.folding import Fold, copied, fold_rounds
+from porcelain.flow.chain.frames import Frames
+from porcelain.flow.chain.store import put_round
 from tests.porcelain.flow.sample import SESSION, asked, landed, said, sessions, text, use
 
 

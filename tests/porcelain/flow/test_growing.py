@@ -17,12 +17,12 @@ from objstore.memory import MemoryDatabase, MemorySnapshot
 from objstore.store import Store
 from porcelain.flow.assembly import ROUND_BYTES, Chain, Head, next_round
 from porcelain.flow.assembly import going_on as going_on_module
+from porcelain.flow.assembly.entries import Landed
 from porcelain.flow.assembly.standing import Standing
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold, apply, copied
-from porcelain.flow.naming import best_heads
-from porcelain.flow.standing_store import load_standing, saved_standing, standing_prefix
-from porcelain.flow.store import landed_files
+from porcelain.flow.chain.folding import Fold, apply, copied
+from porcelain.flow.chain.naming import best_heads
+from porcelain.flow.chain.standing_store import load_standing, saved_standing, standing_prefix
+from porcelain.flow.chain.store import landed_files
 from porcelain.providers.records import Record
 from tests.porcelain.flow.sample import (
     SESSION,

@@ -16,9 +16,9 @@ import pytest
 from objstore.database import LmdbSnapshot
 from objstore.store import Store
 from porcelain.flow.assembly import assemble, growing
-from porcelain.flow.fold_store import stored_fold
-from porcelain.flow.naming import best_heads
-from porcelain.flow.store import landed_files
+from porcelain.flow.chain.fold_store import stored_fold
+from porcelain.flow.chain.naming import best_heads
+from porcelain.flow.chain.store import landed_files
 from tests.porcelain.flow.sample import content
 from tests.porcelain.importing.driving import SMALL_PIECES, objstore, opened, patched, run, succeed
 

@@ -12,9 +12,9 @@ from objstore.errors import CheckFailed, NotFound
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
 from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold
-from porcelain.flow.kinds import (
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.chain.kinds import (
     FlowNode,
     FlowRelation,
     FlowRound,
@@ -26,8 +26,8 @@ from porcelain.flow.kinds import (
     to_frames,
     to_header,
 )
-from porcelain.flow.sf import Round, SfHeader, SfNode, write_round
-from porcelain.flow.sf_reading import read_round
+from porcelain.flow.formats.sf import Round, SfHeader, SfNode, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.sample import SESSION, conversation, sessions
 
 LISTS = ["aa" * 32, "bb" * 32]

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold, copied
-from porcelain.flow.sf import Ref, Round
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain.folding import Fold, copied
+from porcelain.flow.formats.sf import Ref, Round
 from porcelain.providers.records import Record
 from tests.porcelain.flow.sample import SESSION, asked, came, landed, result, said, state, text, use
 

@@ -14,10 +14,10 @@ from msgspec import UNSET
 
 from objstore.errors import CheckFailed
 from porcelain.flow.assembly import ROUND_BYTES, delta, next_round, rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold, apply, fold_rounds
-from porcelain.flow.sf import SfUnresolved, input_digest, write_round
-from porcelain.flow.sf_reading import read_round
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain.folding import Fold, apply, fold_rounds
+from porcelain.flow.formats.sf import SfUnresolved, input_digest, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from porcelain.providers.records import Record
 from tests.porcelain.flow.sample import (
     SESSION,
@@ -189,7 +189,7 @@ def test_missing_files_are_refused() -> None:
 _PROGRAM = """
 import hashlib
 from porcelain.flow.assembly import rounds
-from porcelain.flow.folding import Fold
+from porcelain.flow.chain.folding import Fold
 from tests.porcelain.flow.sample import SESSION, conversation
 data = b"".join(w.data for w in rounds(conversation(), Fold(), conversation=SESSION, session=SESSION, budget=5000))
 print(hashlib.sha256(data).hexdigest())

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from porcelain.flow.sd import SdError, sd_bytes, write_sd
-from porcelain.flow.sd_reading import check_sd, iter_sd, read_sd, rewrites
+from porcelain.flow.formats.sd import SdError, sd_bytes, write_sd
+from porcelain.flow.formats.sd_reading import check_sd, iter_sd, read_sd, rewrites
 from porcelain.providers.records import Changes, Dropped, Page, Part, Record, Usage
 from tests.porcelain.flow.sample import CONTENT, DATA, FILES, at, page
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.flow.sf import RoundError, input_digest, write_round
-from porcelain.flow.sf_reading import read_lines, read_round
+from porcelain.flow.formats.sf import RoundError, input_digest, write_round
+from porcelain.flow.formats.sf_reading import read_lines, read_round
 
 Frame = dict[str, Any]
 

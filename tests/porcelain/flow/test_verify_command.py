@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from objstore import kinds
 from objstore.store import Store, load
-from porcelain.flow.naming import landed_ref
+from porcelain.flow.chain.naming import landed_ref
 from tests.porcelain.importing.driving import CONVERSATIONS, HOME, RECORDS, TIDEPOOL, objstore, succeed
 
 NAME = TIDEPOOL.stem

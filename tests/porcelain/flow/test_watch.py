@@ -13,11 +13,12 @@ import pytest
 
 from objstore.errors import Conflict
 from objstore.store import Store
-from porcelain.flow import watch, watch_changes
-from porcelain.flow.folder_check import check_folder
-from porcelain.flow.folder_check_scan import scan
-from porcelain.flow.naming import flow_ref
-from porcelain.flow.watch_pass import Pass
+from porcelain.flow.chain.naming import flow_ref
+from porcelain.flow.checking.folder_check import check_folder
+from porcelain.flow.checking.folder_scan import scan
+from porcelain.flow.commands import watch
+from porcelain.flow.watching import changes as watch_changes
+from porcelain.flow.watching.looking import Pass
 from tests.porcelain.flow.folders import tree
 from tests.porcelain.importing.driving import (
     CONVERSATIONS,

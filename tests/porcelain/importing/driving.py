@@ -19,9 +19,9 @@ import msgspec
 
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.flow.fold_store import stored_fold
-from porcelain.flow.landed import page_records, pages
-from porcelain.flow.naming import best_heads
+from porcelain.flow.chain.fold_store import stored_fold
+from porcelain.flow.chain.landed import page_records, pages
+from porcelain.flow.chain.naming import best_heads
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.projection import Projection, project
 from porcelain.lineage.store import all_facts

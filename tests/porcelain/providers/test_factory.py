@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from objstore.kinds import encode
 from porcelain.flow.assembly import assemble
-from porcelain.flow.entries import from_page
-from porcelain.flow.sd import sd_bytes
+from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.main import main
 from porcelain.providers import factory
 from porcelain.providers.content import ContentSink
