@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -172,6 +173,27 @@ def check_claude(store: Path, root: Path) -> int:
     return len(conversations)
 
 
+def check_pi_structure(
+    frames: dict[str, Any], records: list[dict[str, Any]], tools: int, compacted: int
+) -> None:
+    """Turns, model calls, tool uses, compactions of one file, which is one stream."""
+    kinds = Counter(frame.get("kind") for frame in frames.values() if frame["t"] == "node")
+    answers = [one for one in records if message(one).get("role") == "assistant"]
+    # An entry that stands twice in a file is one call.
+    calls = {
+        message(one).get("responseId") or one.get("id") or message(one).get("timestamp") or one["timestamp"]
+        for one in answers
+    }
+    asked = {
+        one.get("id") or number for number, one in enumerate(records) if message(one).get("role") == "user"
+    }
+    assert kinds["llm.call"] == len(calls)
+    assert kinds["tool"] + kinds["agent.call"] == tools
+    assert kinds["message.external"] == kinds["talk"] == len(asked)
+    assert kinds["epoch.boundary"] == compacted
+    assert kinds["stream"] == 1
+
+
 def check_pi(store: Path, root: Path) -> int:
     seen = {path: row for path, row in observations(store).items() if path.startswith(str(root) + "/")}
     landed: dict[str, list[Any]] = {}
@@ -179,6 +201,7 @@ def check_pi(store: Path, root: Path) -> int:
         for provider, _, page, records in landed_pages(view):
             if provider == "pi":
                 landed.setdefault(page.src, []).extend(records)
+    folds = {name: frames for (provider, name), frames in held(store).folds.items() if provider == "pi"}
     found = 0
     for path in transcripts(root):
         records, broken = read(path)
@@ -194,6 +217,7 @@ def check_pi(store: Path, root: Path) -> int:
         assert sum(record.role == "assistant" for record in mine) == said, path
         compacted = sum(one.get("type") == "compaction" for one in records)
         assert sum("context_reset" in (record.flags or ()) for record in mine) == compacted, path
+        check_pi_structure(folds[row["provider_session_id"]], records, len(calls), compacted)
         found += 1
     assert not seen
     return found
