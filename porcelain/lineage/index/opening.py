@@ -55,6 +55,7 @@ def bring_up(store: Store) -> Work | None:
                 with store.snapshot() as view:
                     work = update(connection, view)
                 connection.execute("COMMIT")
+                connection.execute("PRAGMA journal_mode=WAL")  # see _connect
                 return work
             except sqlite3.OperationalError:  # held by others, or no room
                 return None
@@ -119,14 +120,12 @@ def _connect(path: str) -> sqlite3.Connection:
         except OSError as error:
             raise sqlite3.OperationalError(str(error)) from None
     connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
-    for setting in (
-        "page_size=8192",
-        "journal_mode=WAL",
-        "synchronous=OFF",
-        f"cache_size=-{_CACHE_KIB}",
-        "temp_store=FILE",
-    ):
+    # A new file is filled without a log, which would hold all of it; from then on there is one, so that readers and the
+    # one who brings it up to date need not wait for one another.
+    log = "WAL" if os.path.getsize(path) else "DELETE"
+    for setting in ("page_size=8192", f"journal_mode={log}", "synchronous=OFF", "temp_store=FILE"):
         connection.execute(f"PRAGMA {setting}")
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     return connection
 
 

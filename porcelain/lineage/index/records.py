@@ -51,8 +51,9 @@ def index_all(connection: sqlite3.Connection, evidence: IndexedEvidence, groups:
                 yield of_key(key), token, name
 
     connection.executemany("INSERT INTO every VALUES (?, ?, ?)", rows())
-    run("INSERT INTO record SELECT key, min(token) FROM every GROUP BY key ORDER BY key")
-    run("CREATE TEMP TABLE several AS SELECT key FROM every GROUP BY key HAVING min(token) <> max(token)")
+    run("CREATE TEMP TABLE held AS SELECT key, min(token) AS low, max(token) AS high FROM every GROUP BY key")
+    run("INSERT INTO record SELECT key, low FROM held")  # in order of key, as they were grouped
+    run("CREATE TEMP TABLE several AS SELECT key FROM held WHERE low <> high")
     quiet = [(key,) for (key,) in run("SELECT key FROM several") if not evidence.tells(key % (1 << 64))]
     connection.executemany("DELETE FROM several WHERE key = ?", quiet)
     run("INSERT INTO shared SELECT id, key FROM every WHERE key IN (SELECT key FROM several)")
@@ -61,8 +62,8 @@ def index_all(connection: sqlite3.Connection, evidence: IndexedEvidence, groups:
         if last is not None and last[0] == key:
             groups.join([last[1], token])
         last = (key, token)
-    run("DROP TABLE every")
-    run("DROP TABLE several")
+    for table in ("every", "held", "several"):
+        run(f"DROP TABLE {table}")
     return int(run("SELECT count(*) FROM file").fetchone()[0])
 
 
