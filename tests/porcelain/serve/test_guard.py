@@ -255,7 +255,7 @@ def test_a_stop_finishes_what_was_begun(store: Store, tmp_path: Path) -> None:
     with opened(tmp_path / "other") as other:
         add_round(other, "flow/2222222222222222/test/y", "b")
         pack = _pack(other)
-    with served(store, limits=Limits(seconds=60.0)) as server:
+    with served(store, limits=Limits(seconds=10.0)) as server:
         status: list[int] = []
         half = threading.Event()
 
@@ -271,12 +271,13 @@ def test_a_stop_finishes_what_was_begun(store: Store, tmp_path: Path) -> None:
             target=lambda: status.append(server.ask("POST", "/exchange/push", parts())[0]), daemon=True
         )
         thread.start()
-        # Sent is not yet begun: the server has to have taken it up.
-        deadline = time.monotonic() + 30
-        while not (half.is_set() and server.server.server_state.tasks) and time.monotonic() < deadline:
+        assert half.wait(20)
+        deadline = time.monotonic() + 20
+        while not server.server.server_state.tasks:  # the request has begun for the server, too
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         server.server.should_exit = True
-        thread.join(60)
+        thread.join(20)
     assert status == [200] and store.ref("flow/2222222222222222/test/y") is not None
 
 
