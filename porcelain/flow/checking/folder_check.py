@@ -25,6 +25,7 @@ from porcelain.flow.checking.folder_files import (
 from porcelain.flow.checking.folder_scan import Folder, Group
 from porcelain.flow.checking.report import ConversationCheck, FlowProblem
 from porcelain.flow.folders.layout import PREFIXES, component, sd_name, sf_name
+from porcelain.flow.formats.errors import FormatError
 from porcelain.flow.formats.sd import SdError
 from porcelain.flow.formats.sf import Round, RoundError, input_digest
 
@@ -120,7 +121,7 @@ class _Checker:
         self.checks[-1].records += file.rows
         return file
 
-    def _refused(self, path: str, error: SdError | RoundError, place: str = "") -> None:
+    def _refused(self, path: str, error: FormatError, place: str = "") -> None:
         message = error.message if error.line is None else error.message.split(": ", 1)[1]
         self.wrong(
             path, error.rule, message, error.expected or "", error.found or "", line=error.line, place=place

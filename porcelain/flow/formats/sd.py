@@ -14,9 +14,9 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from objstore.errors import CheckFailed
 from objstore.kinds import MAX_SAFE_INTEGER
 from porcelain.flow.formats import gojson
+from porcelain.flow.formats.errors import FormatError
 from porcelain.providers.records import Page, Part, Record, row_times
 
 SCHEMA = "sd/1"
@@ -128,23 +128,8 @@ class SdFile(Struct, frozen=True):
     digest: str
 
 
-class SdError(CheckFailed):
-    """A file of landed records breaks a rule of the format. ``rule`` is its short name, ``line`` counts from 1."""
-
-    def __init__(
-        self,
-        rule: str,
-        message: str,
-        *,
-        line: int | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-    ) -> None:
-        super().__init__(message if line is None else f"line {line}: {message}")
-        self.rule = rule
-        self.line = line
-        self.expected = expected
-        self.found = found
+class SdError(FormatError):
+    """A file of landed records breaks a rule of ``sd/1``."""
 
 
 def write_sd(header: SdHeader, records: list[SdRecord], *, html: bool = False) -> bytes:

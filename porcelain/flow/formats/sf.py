@@ -15,9 +15,9 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from objstore.errors import CheckFailed
 from objstore.kinds import MAX_SAFE_INTEGER
 from porcelain.flow.formats import gojson
+from porcelain.flow.formats.errors import FormatError
 
 SCHEMA = "sf/1"
 Count = Annotated[int, Meta(ge=0, le=MAX_SAFE_INTEGER)]
@@ -127,24 +127,8 @@ class Round(Struct, frozen=True):
     digest: str
 
 
-class RoundError(CheckFailed):
-    """A round breaks a rule of the format. ``rule`` is the rule's short name, ``line`` counts from 1 where one line is
-    at fault, ``expected`` and ``found`` are set where two values differ."""
-
-    def __init__(
-        self,
-        rule: str,
-        message: str,
-        *,
-        line: int | None = None,
-        expected: str | None = None,
-        found: str | None = None,
-    ) -> None:
-        super().__init__(message if line is None else f"line {line}: {message}")
-        self.rule = rule
-        self.line = line
-        self.expected = expected
-        self.found = found
+class RoundError(FormatError):
+    """A round breaks a rule of ``sf/1``."""
 
 
 _BY_ID = attrgetter("id")
