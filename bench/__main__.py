@@ -1,21 +1,71 @@
-"""``python -m bench``: run the benchmarks, print the table, and keep it in ``bench/RESULTS.md``."""
+"""``python -m bench``: run the benchmarks part by part, print each table, and keep it in ``bench/RESULTS.md``."""
 
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Callable
 from pathlib import Path
 
-from bench import imports, lineage, objects, sessions, starts, table
+from bench import flow, imports, lineage, objects, sessions, starts, sync, table
+from bench.table import Row
 
 _FOLDER = Path(__file__).resolve().parent
-_PARTS = ("objects", "import", "start", "sessions", "lineage")
+#: Rows, and remarks on how they came about.
+_Measured = tuple[list[Row], list[str]]
+
+
+def _objects(options: argparse.Namespace) -> _Measured:
+    rows = objects.measure(options.work / "objects", options.objects, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions, {options.objects:,} objects"]
+
+
+def _import(options: argparse.Namespace) -> _Measured:
+    rows, notes = imports.measure(options.work, options.megabytes, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions", *notes]
+
+
+def _start(options: argparse.Namespace) -> _Measured:
+    return starts.measure(options.work / "start"), []
+
+
+def _sessions(options: argparse.Namespace) -> _Measured:
+    rows, notes = sessions.measure(options.work / "sessions", options.nodes, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions, a session of {options.nodes:,} nodes", *notes]
+
+
+def _flow(options: argparse.Namespace) -> _Measured:
+    sizes = flow.QUICK_SIZES if options.quick else flow.SIZES
+    rows, notes = flow.measure(options.work / "flow", sizes, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions", *notes]
+
+
+def _lineage(options: argparse.Namespace) -> _Measured:
+    rows, notes = lineage.measure(options.work / "lineage", options.conversations, options.megabytes // 6)
+    return rows, [f"{options.conversations:,} conversations", *notes]
+
+
+def _sync(options: argparse.Namespace) -> _Measured:
+    rows = sync.measure(options.work / "sync", options.objects, options.repetitions)
+    return rows, [f"{options.repetitions} repetitions, {options.objects:,} objects"]
+
+
+_PARTS: dict[str, tuple[str, Callable[[argparse.Namespace], _Measured]]] = {
+    "objects": ("Objects, against Git", _objects),
+    "import": ("Import of transcripts", _import),
+    "start": ("Cold processes", _start),
+    "sessions": ("Session trees", _sessions),
+    "flow": ("Session Flow", _flow),
+    "lineage": ("Lineage", _lineage),
+    "sync": ("Sync, against Git", _sync),
+}
 
 
 def main() -> None:
     """Parse the options and run what they ask for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Compare objstore with its peers.")
     parser.add_argument(
-        "--objects", type=int, default=1_000_000, metavar="N", help="objects to write and read"
+        "--objects", type=int, default=1_000_000, metavar="N", help="objects to write, read and send"
     )
     parser.add_argument("--megabytes", type=int, default=300, metavar="N", help="transcripts to import")
     parser.add_argument("--nodes", type=int, default=100_000, metavar="N", help="nodes of a session")
@@ -30,51 +80,28 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="50,000 objects, 30 MB, 10,000 nodes, 2,000 conversations: some minutes",
+        help="50,000 objects, 30 MB, 10,000 nodes, 2,000 conversations: some minutes; keeps no results",
     )
     parser.add_argument("--only", choices=_PARTS, action="append", help="just this part (may be repeated)")
     parser.add_argument(
         "--work", type=Path, default=_FOLDER / "work", help="folder for what is made on the way"
     )
     parser.add_argument(
-        "--results", type=Path, default=None, help="file to write (default: bench/RESULTS.md)"
+        "--results", type=Path, default=_FOLDER / "RESULTS.md", help="file whose sections are replaced"
     )
     options = parser.parse_args()
     if options.quick:
         options.objects, options.megabytes, options.nodes = 50_000, 30, 10_000
         options.conversations = 2_000
-    parts = options.only or _PARTS
-    rows: list[table.Row] = []
-    notes: list[str] = []
-    scale: list[str] = [f"{options.repetitions} repetitions"]
     options.work.mkdir(parents=True, exist_ok=True)
-    if "objects" in parts:
-        rows += objects.measure(options.work / "objects", options.objects, options.repetitions)
-        scale.append(f"{options.objects:,} objects")
-    if "import" in parts:
-        found, more = imports.measure(options.work, options.megabytes, options.repetitions)
-        rows += found
-        notes += more
-        scale.append(f"{options.megabytes} MB of transcripts")
-    if "start" in parts:
-        rows += starts.measure(options.work / "start")
-    if "sessions" in parts:
-        found, more = sessions.measure(options.work / "sessions", options.nodes, options.repetitions)
-        rows += found
-        notes += more
-        scale.append(f"{options.nodes:,} nodes of a session")
-    if "lineage" in parts:
-        found, more = lineage.measure(options.work / "lineage", options.conversations, options.megabytes // 6)
-        rows += found
-        notes += more
-        scale.append(f"{options.conversations:,} conversations")
-    print("\n".join(table.machine()))
-    print(", ".join(scale))
-    print("\n".join(notes))
-    print(table.text(rows))
-    if options.results is None and (options.quick or options.only):
-        return  # a part, or a quick look, is no result of the day
-    table.write(options.results or _FOLDER / "RESULTS.md", rows, ", ".join(scale), notes)
+    for name in options.only or _PARTS:
+        title, measure = _PARTS[name]
+        load = os.getloadavg()[0]
+        rows, notes = measure(options)
+        remarks = [*table.machine(), f"load when it began: {load:.1f}", *notes]
+        print(f"## {title}\n\n" + "\n".join(remarks) + "\n\n" + table.text(rows) + "\n", flush=True)
+        if not options.quick:
+            table.keep(options.results, title, remarks, rows)
 
 
 if __name__ == "__main__":

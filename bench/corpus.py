@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw
 from objstore import kinds
 from objstore.core import ListOf, Text
 from objstore.digest import hash_bytes
-from porcelain.flow.kinds import FlowNode, FlowRef, FlowRelation
+from porcelain.flow.chain.kinds import FlowNode, FlowRef, FlowRelation
 from porcelain.lineage.facts import fact
 from porcelain.providers.records import Changes, Dropped, Part, Record, Usage
 

@@ -7,18 +7,17 @@ import random
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
+from bench import peers
 from bench.corpus import SEED
 from bench.measure import Finished, command, disk_bytes, run
 from bench.table import Row
 from fixtures.renew import Renewal
 
 _PROJECT = Path(__file__).resolve().parents[1]
-_AGENTSVIEW = "agentsview==0.46.1"
 
 
 def make_corpus(folder: Path, megabytes: int) -> str:
@@ -55,18 +54,6 @@ def _repeat_fixtures(home: Path, size: int) -> None:
         number += 1
 
 
-def _agentsview(work: Path) -> Path | None:
-    """The program, installed if need be; None where it cannot be had."""
-    folder = work / "agentsview"
-    program = folder / "bin" / "agentsview"
-    if not program.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", _AGENTSVIEW]
-        if subprocess.run(pip, capture_output=True, check=False).returncode:
-            return None
-    return program
-
-
 def measure(work: Path, megabytes: int, repetitions: int) -> tuple[list[Row], list[str]]:
     """The rows about importing, and remarks."""
     home = work / "home"
@@ -85,9 +72,10 @@ def measure(work: Path, megabytes: int, repetitions: int) -> tuple[list[Row], li
     runs: dict[str, tuple[Callable[[], Finished], Callable[[], Finished]]] = {
         "ours": _first_and_again(store, ours, environment)
     }
-    program = _agentsview(work)
+    folder = peers.environment(work, peers.AGENTSVIEW)
+    program = folder / "agentsview" if folder is not None else None
     if program is None:
-        notes.append(f"{_AGENTSVIEW} could not be installed: nothing to compare the import with")
+        notes.append(f"{peers.AGENTSVIEW} could not be installed: nothing to compare the import with")
     else:
         theirs = environment | {
             "AGENTSVIEW_DATA_DIR": str(archive),

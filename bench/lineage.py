@@ -9,8 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import formats
-from bench.imports import _agentsview
+from bench import formats, peers
 from bench.lineage_corpus import a_turn, write_conversations
 from bench.measure import Finished, command, run
 from bench.table import Row
@@ -118,7 +117,8 @@ def _peers(work: Path, home: Path, objstore: Callable[..., Finished]) -> tuple[l
     rows: list[Row] = []
     notes: list[str] = []
     environment = {"HOME": str(home), "PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "NO_COLOR": "1"}
-    program = _agentsview(work)
+    folder = peers.environment(work.parent, peers.AGENTSVIEW)
+    program = folder / "agentsview" if folder is not None else None
     if program is None:
         notes.append("agentsview could not be installed")
     else:

@@ -3,25 +3,24 @@ SQLite by hand, and against ``llm`` logging turns."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench import peers
 from bench.measure import interleaved, timed
 from bench.sessions_sqlite import SqliteSession
 from bench.table import Row, rate
 from objstore.store import Store
-from porcelain.session.change import open_session
-from porcelain.session.checking import chain_check
-from porcelain.session.refresh import changes_since, encode_delta
-from porcelain.session.sqlite_import import import_session
-from porcelain.session.sqlite_view import export_session
-from porcelain.session.store import Turn, add_turn, add_turns, new_session
+from porcelain.session.exchange.refresh import changes_since, encode_delta
+from porcelain.session.exchange.sqlite_import import import_session
+from porcelain.session.exchange.sqlite_view import export_session
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.store import Turn, add_turn, add_turns, new_session
 
 #: Children of each node of the balanced tree.
 _CHILDREN = 8
@@ -199,14 +198,14 @@ def _refresh(store: Store, sid: str, answer: str) -> list[Row]:
 
 
 def _llm(store: Store, answer: str, folder: Path) -> tuple[list[Row], list[str]]:
-    """A turn of ours and one logged by ``llm``, under the interpreter that ``BENCH_LLM_PYTHON`` names."""
-    python = os.environ.get("BENCH_LLM_PYTHON", sys.executable)
+    """A turn of ours and one logged by ``llm``."""
+    peer = peers.environment(folder.parent, peers.LLM)
+    if peer is None:
+        return [], ["llm could not be installed: no row about it"]
     script = Path(__file__).with_name("llm_turns.py")
     done = subprocess.run(
-        [python, script, folder / "llm.db", "100"], capture_output=True, text=True, check=False
+        [peer / "python", script, folder / "llm.db", "100"], capture_output=True, text=True, check=True
     )
-    if done.returncode:
-        return [], ["llm is not installed for BENCH_LLM_PYTHON: no row about it"]
     sid, _ = new_session(store, created_at=_TIME)
     found = [timed(lambda n=n: add_turn(store, sid, _turn(answer, n, n))) for n in range(100)]
     ours, theirs = statistics.median(found), float(done.stdout)

@@ -13,6 +13,12 @@ from pathlib import Path
 from msgspec import Struct
 
 _PACKAGES = ("lmdb", "msgspec", "zstandard", "click")
+_TOP = """# Results
+
+Written by `make bench`, part by part; see `bench/`. Every figure is the median of interleaved repetitions, and each
+ratio compares figures of one run on one machine: over 1 means that objstore does better. Where the peer is a budget,
+the ratio says how far the figure stays within it.
+"""
 _HEAD = ("work", "objstore", "peer", "", "ratio", "to reach")
 
 
@@ -85,19 +91,9 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def write(path: Path, rows: Sequence[Row], scale: str, notes: Sequence[str]) -> None:
-    """Keep the table of the day."""
-    lines = [
-        "# Results",
-        "",
-        "Written by `make bench`; see `bench/`. Every figure is the median of interleaved repetitions, and each ratio",
-        "compares figures of one run on one machine: over 1 means that objstore does better.",
-        "",
-        *(f"- {line}" for line in (*machine(), scale, *notes)),
-        "",
-        "```",
-        text(rows),
-        "```",
-        "",
-    ]
-    path.write_text("\n".join(lines))
+def keep(path: Path, title: str, remarks: Sequence[str], rows: Sequence[Row]) -> None:
+    """Put a part's table into the file of results, in place of the one that was there."""
+    head, *sections = (path.read_text() if path.exists() else _TOP).split("\n## ")
+    kept = dict(section.split("\n", 1) for section in sections)
+    kept[title] = "\n".join(["", *(f"- {remark}" for remark in remarks), "", "```", text(rows), "```", ""])
+    path.write_text("\n## ".join([head, *(f"{name}\n{body}" for name, body in kept.items())]))

@@ -6,6 +6,7 @@ request. Other objects that are only named travel where they are present.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -24,9 +25,13 @@ CONTENT_REFS = "content/"
 #: Objects read to learn what the receiver has beside the heads that it names. What lies deeper may be sent again,
 #: which costs bytes and harms nothing.
 _KNOWN_READS = 1024
-#: Objects that are decoded at a time, and refs that are walked at a time.
+#: Objects that are looked at for it, and that are read at a time.
+_KNOWN_LOOKS = 32_768
+_KNOWN_GROUP = 64
+#: Objects that are decoded at a time; refs that are walked at a time, and twice as many where they led to few objects.
 _GROUP = 1024
-_REFS = 256
+_REFS = 8
+_FEW = 4096
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -57,11 +62,15 @@ def select(
     walk.note_known(have)
     taken: list[tuple[str, bytes]] = []
     rest = iter(sorted(refs, key=lambda ref: ref[0].encode()))
-    while group := list(islice(rest, _REFS)):
+    together = _REFS
+    while group := list(islice(rest, together)):
+        before = len(walk.kinds)
         walk.add([key for _, key in group])
         taken += group
         if most is not None and len(walk.kinds) >= most:
             break
+        if len(walk.kinds) - before < _FEW:
+            together = min(2 * together, _GROUP)
     return Selection(
         content=content,
         kinds=frozenset(walk.kinds.values()),
@@ -86,18 +95,23 @@ class _Walk:
 
     def note_known(self, have: Iterable[bytes]) -> None:
         """Take note of what the receiver has: ``have``, and some of what those need, the nearest first."""
-        frontier = [key for key in dict.fromkeys(have) if key in self._view]
-        self._known.update(frontier)
-        reads = _KNOWN_READS
-        while frontier and reads > 0:
-            of_kind = ((key, self._view.kind(key)) for key in frontier)
-            inner = [key for key, kind in of_kind if kind is not None and not self._is_leaf(kind)][:reads]
+        waiting = deque(key for key in dict.fromkeys(have) if key in self._view)
+        self._known.update(waiting)
+        reads, looks = _KNOWN_READS, _KNOWN_LOOKS
+        while waiting and reads > 0 and looks > 0:
+            inner: list[bytes] = []
+            while waiting and looks > 0 and len(inner) < min(reads, _KNOWN_GROUP):
+                key = waiting.popleft()
+                kind = self._view.kind(key)
+                looks -= 1
+                if kind is not None and not self._is_leaf(kind):
+                    inner.append(key)
             reads -= len(inner)
-            frontier = []
             for _, needs, _ in self._decoded(inner):
                 fresh = [key for key in needs if key not in self._known]
                 self._known.update(fresh)
-                frontier += fresh
+                waiting += fresh
+                looks -= len(fresh) // 8  # to note one costs less than to look at it, and not nothing
 
     def add(self, roots: Sequence[bytes]) -> None:
         """Take in ``roots`` and all that they need."""

@@ -123,7 +123,7 @@ class LmdbSnapshot:
                     self._unpack(value)  # says which
             name = self._kinds[kind]
             for value, data in zip(group, unpack_all(codec, [v[HEADER:] for v in group]), strict=True):
-                found[value[:CHECKSUM]] = Stored(name, data)
+                found[value[:CHECKSUM]] = _tuple(Stored, (name, data))
         return [found.get(key) for key in keys]
 
     def get_verified(

@@ -225,13 +225,17 @@ def format_help(command: ModuleType) -> str:
 
 def find_store(explicit: str | None, cwd: str, env: Mapping[str, str]) -> str:
     """The folder of the store to use: ``--store``, ``OBJSTORE_DIR``, the nearest ``.objstore/`` at or above ``cwd``,
-    else the user's own under the platform's data directory. Absolute; it need not exist.
+    else the user's own under the platform's data directory. Absolute; it need not exist. The first two may name the
+    folder that ``.objstore/`` is in.
 
     A string and no ``Path``: loading ``pathlib`` costs half as much as starting Python.
     """
     chosen = explicit or env.get("OBJSTORE_DIR")
     if chosen:
-        return os.path.normpath(os.path.join(cwd, chosen))
+        folder = os.path.normpath(os.path.join(cwd, chosen))
+        inside = os.path.join(folder, ".objstore")
+        is_store = os.path.isfile(os.path.join(folder, "data.mdb")) or not os.path.isdir(inside)
+        return folder if is_store else inside
     folder = os.path.normpath(cwd)
     while True:
         candidate = os.path.join(folder, ".objstore")

@@ -3,17 +3,17 @@ objects, so that plumbing can check them; it loads nothing."""
 
 from __future__ import annotations
 
-import porcelain.session.names  # noqa: F401  (the refs of sessions)
+import porcelain.session.tree.derived_refs  # noqa: F401  (the refs of sessions)
 from objstore.kind_modules import declare
 from objstore.sync.arrivals import follow
 
 declare("porcelain.providers.records", ("landing", "page", "record"))
-declare("porcelain.flow.kinds", ("flow-node", "flow-relation", "flow-round", "flow-unresolved"))
+declare("porcelain.flow.chain.kinds", ("flow-node", "flow-relation", "flow-round", "flow-unresolved"))
 declare("porcelain.lineage.kinds", ("fact",))
 declare("porcelain.importing.keeping", ("content-kept",))
-declare("porcelain.session.answer_kinds", ("answer", "answer-state"))
-declare("porcelain.session.document_kinds", ("document", "document-chunk", "source"))
-declare("porcelain.session.nodes", ("session-node",))
-declare("porcelain.session.events", ("session-event",))
-declare("porcelain.flow.import_kinds", ("flow-file",))
+declare("porcelain.session.answering.kinds", ("answer", "answer-state"))
+declare("porcelain.session.documents.kinds", ("document", "document-chunk", "source"))
+declare("porcelain.session.tree.nodes", ("session-node",))
+declare("porcelain.session.tree.events", ("session-event",))
+declare("porcelain.flow.folders.import_kinds", ("flow-file",))
 follow("lineage/", "porcelain.remotes.indexes:facts_arrived")

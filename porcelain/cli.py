@@ -88,7 +88,8 @@ def _own_command(command: Command, module: ModuleType) -> Callable[..., int]:
         arguments = _arguments(module, (), values)
         if ctx.invoked_subcommand is None:
             return int(function(arguments, ctx.obj))
-        if any(getattr(arguments, option.dest) != option.default for option in module.OPTIONS):
+        untouched = Arguments(module.OPTIONS)
+        if any(getattr(arguments, one.dest) != getattr(untouched, one.dest) for one in module.OPTIONS):
             raise click.UsageError(f"options stand behind {ctx.invoked_subcommand!r}")
         return 0
 

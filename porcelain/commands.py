@@ -44,48 +44,76 @@ COMMANDS: tuple[Command, ...] = (
         "porcelain.doctor:run",
         "whether the store has what is on disk, and what will be lost",
     ),
-    Command(PORCELAIN, "flow show", "porcelain.flow.show:run", "the structure inside one conversation"),
+    Command(
+        PORCELAIN, "flow show", "porcelain.flow.commands.show:run", "the structure inside one conversation"
+    ),
     Command(
         PORCELAIN,
         "flow conversations",
-        "porcelain.flow.conversations:run",
+        "porcelain.flow.commands.conversations:run",
         "the conversations that have structure",
     ),
     Command(
         PORCELAIN,
         "flow log",
-        "porcelain.flow.log:run",
+        "porcelain.flow.commands.log:run",
         "the rounds of a conversation, or the history of one entity",
     ),
     Command(
-        PORCELAIN, "flow diff", "porcelain.flow.diff:run", "what changed in a conversation between two rounds"
+        PORCELAIN,
+        "flow diff",
+        "porcelain.flow.commands.diff:run",
+        "what changed in a conversation between two rounds",
     ),
     Command(
-        PORCELAIN, "flow unresolved", "porcelain.flow.unresolved:run", "the ends that are missing, and why"
+        PORCELAIN,
+        "flow unresolved",
+        "porcelain.flow.commands.unresolved:run",
+        "the ends that are missing, and why",
     ),
     Command(
-        PORCELAIN, "flow stats", "porcelain.flow.stats:run", "what the structure of conversations adds up to"
+        PORCELAIN,
+        "flow stats",
+        "porcelain.flow.commands.stats:run",
+        "what the structure of conversations adds up to",
     ),
-    Command(PORCELAIN, "flow view", "porcelain.flow.view:run", "one conversation as a view document"),
+    Command(
+        PORCELAIN, "flow view", "porcelain.flow.commands.view:run", "one conversation as a view document"
+    ),
     Command(
         PORCELAIN,
         "flow glossary",
-        "porcelain.flow.glossary:run",
+        "porcelain.flow.commands.glossary:run",
         "what each word of the model is called by an agent",
     ),
-    Command(PORCELAIN, "flow verify", "porcelain.flow.verify:run", "check the rounds of conversations"),
-    Command(PORCELAIN, "flow land", "porcelain.flow.land:run", "land what is new in agents' files"),
-    Command(PORCELAIN, "flow assemble", "porcelain.flow.assemble:run", "bring rounds up to what has landed"),
+    Command(
+        PORCELAIN, "flow verify", "porcelain.flow.commands.verify:run", "check the rounds of conversations"
+    ),
+    Command(PORCELAIN, "flow land", "porcelain.flow.commands.land:run", "land what is new in agents' files"),
+    Command(
+        PORCELAIN,
+        "flow assemble",
+        "porcelain.flow.commands.assemble:run",
+        "bring rounds up to what has landed",
+    ),
     Command(
         PORCELAIN,
         "flow watch",
-        "porcelain.flow.watch:run",
+        "porcelain.flow.commands.watch:run",
         "follow live agents and publish rounds as they grow",
     ),
     Command(
-        PORCELAIN, "flow export", "porcelain.flow.export:run", "write conversations as .sd and .sf files"
+        PORCELAIN,
+        "flow export",
+        "porcelain.flow.commands.export:run",
+        "write conversations as .sd and .sf files",
     ),
-    Command(PORCELAIN, "flow import", "porcelain.flow.import_:run", "take in a folder of .sd and .sf files"),
+    Command(
+        PORCELAIN,
+        "flow import",
+        "porcelain.flow.commands.import_:run",
+        "take in a folder of .sd and .sf files",
+    ),
     Command(
         PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
     ),

@@ -23,9 +23,9 @@ from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.doctor_indexes import fact_index_faults, rebuild_indexes
 from porcelain.lineage.usage_index import measured, stale
 from porcelain.lineage.view_options import open_indexed
-from porcelain.session.index import read_state
-from porcelain.session.search_index import index_path
-from porcelain.session.sources import heads
+from porcelain.session.documents.search_index import index_path
+from porcelain.session.documents.sources import heads
+from porcelain.session.tree.index import read_state
 
 SUMMARY = "whether the store has what is on disk, and what will be lost"
 USAGE = "doctor [--days N] [--fast] [--full] [--rebuild] [--json]"
@@ -250,7 +250,7 @@ def _lines(found: Examination, days: int, width: int | None) -> Iterator[str]:
 
 
 def _row(one: AgentCheck, compared: bool) -> tuple[str, ...]:
-    same = "not compared" if not compared else "differs" if one.problems else "same"
+    same = "differs" if one.problems and compared else "same" if compared and one.compared else "not compared"
     return (
         TITLES[one.provider],
         f"{one.disk_files:,}",

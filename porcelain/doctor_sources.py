@@ -13,7 +13,7 @@ from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.doctor_disk import OnDisk, file_on_disk, listed_ids, on_disk
-from porcelain.flow.naming import landed_ref
+from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.plan import Plan, native_id
 from porcelain.lineage.retention import Expiring, Retention, expiring, retention_of
 from porcelain.lineage.usage_index import Measured, activity_at

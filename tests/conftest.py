@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from hypothesis import settings
 # No test may fail because the machine is busy.
 settings.register_profile("objstore", deadline=None)
 settings.load_profile("objstore")
+
+# A shell that runs the suite in the background has it ignore Ctrl-C, and what ignores it hands that on to the commands
+# under test, some of which are interrupted.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import doctest
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import porcelain  # noqa: F401  declares the kinds
-from fixtures.six_agents import write_home
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,51 +32,60 @@ def test_the_page_of_lineage_tables_is_that_of_the_schema() -> None:
     assert written == "# The tables of the lineage view\n\n" + page()
 
 
-def test_the_tour_is_real_output(tmp_path: Path) -> None:
-    """Each command of the README's tour, in its order in one store, prints what stands there."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    steps = console_steps(page.split("```console\n", 1)[1].split("```", 1)[0])
-    assert len(steps) >= 8
-    check_steps(steps, tmp_path)
+PAGES = [
+    str(page.relative_to(ROOT))
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if "```console\n" in page.read_text(encoding="utf-8")
+]
 
 
-def test_the_page_of_lineage_is_real_output(tmp_path: Path) -> None:
-    """The same for the page of lineage, over a home folder with conversations of six agents."""
-    page = (ROOT / "docs" / "lineage.md").read_text(encoding="utf-8")
-    blocks = [block.split("```", 1)[0] for block in page.split("```console\n")[1:]]
-    steps = [step for block in blocks for step in console_steps(block)]
-    assert len(steps) >= 18
-    write_home(tmp_path / "home")
-    check_steps(steps, tmp_path / "home")
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_shows_is_real_output(page: str, tmp_path: Path) -> None:
+    """A page's blocks of commands, one after the other as one person would type them whose agents' folders are those of
+    ``fixtures/home``, print what stands there; ``...`` stands for anything."""
+    pytest.importorskip("pypdf", reason="the extra pdf is not installed")
+    type_in = typist(tmp_path)
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    for command, expected in steps_of((ROOT / page).read_text(encoding="utf-8")):
+        shown = type_in(command)
+        assert doctest.OutputChecker().check_output(expected, shown, flags), f"$ {command}\n{shown}"
 
 
-def console_steps(block: str) -> list[list[str]]:
-    """Commands of a block and what each prints."""
-    steps = [step.split("\n", 1) for step in block.removeprefix("$ ").split("\n$ ")]
-    return [[step[0], step[1] if len(step) > 1 else ""] for step in steps]
+def steps_of(page: str) -> list[tuple[str, str]]:
+    """Commands in the ``console`` blocks of a page, and what each prints."""
+    parts = [part.split("```", 1)[0].rstrip("\n") + "\n" for part in page.split("```console\n")[1:]]
+    steps = "\n".join(parts).removeprefix("$ ").split("\n$ ")
+    return [(command, expected) for command, _, expected in (step.partition("\n") for step in steps)]
 
 
-def check_steps(steps: list[list[str]], home: Path) -> None:
-    """Run commands one after the other in the project's folder, with a store below ``home``."""
-    folder = str(Path(sys.executable).parent)
+def typist(folder: Path) -> Callable[[str], str]:
+    """What runs a command line in ``folder`` and returns what it prints."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for name, module in {"objstore": "-m porcelain.main", "python3": ""}.items():
+        line = f'exec "{sys.executable}" {module} "$@"'
+        (programs / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    (folder / "fixtures").symlink_to(ROOT / "fixtures")
+    # Files that are new, as a copy made by hand would be: how soon an agent deletes them depends on it.
+    shutil.copytree(ROOT / "fixtures" / "home", folder / "demo", copy_function=shutil.copyfile)
     environment = {
-        "HOME": str(home),
-        "OBJSTORE_DIR": str(home / "store"),
-        "PATH": folder + os.pathsep + os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
+        "HOME": str(folder / "demo"),
         "LC_ALL": "C.UTF-8",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
     }
-    checker = doctest.OutputChecker()
-    for command, expected in steps:
-        program = command.replace("objstore ", f'"{sys.executable}" -m porcelain.main ')
+
+    def type_in(command: str) -> str:
         done = subprocess.run(
-            ["sh", "-c", program],
-            cwd=ROOT,
+            ["sh", "-c", command],
+            cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             check=False,
         )
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert checker.check_output(expected, done.stdout, flags), f"$ {command}\n{done.stdout}"
+        return done.stdout
+
+    return type_in

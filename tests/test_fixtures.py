@@ -6,82 +6,24 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from porcelain.providers.redaction import redact
-
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
-README = (FIXTURES / "README.md").read_text(encoding="utf-8")
-COUNTED = {
-    found[1]: tuple(map(int, found[2].split(" | ")))
-    for found in re.finditer(r"^\| `(home/[^`]+)` \| .* \| ((?:\d+ \| ){6}\d+) \|$", README, re.MULTILINE)
-}
-UNCOUNTED = {
-    found[1]: int(found[2])
-    for found in re.finditer(r"^\| `(home/[^`]+)` \| [^|]+ \| (\d+) \|$", README, re.MULTILINE)
-}
-CLAUDE = sorted(path for path in COUNTED if path.startswith("home/.claude/"))
-PI = sorted(path for path in COUNTED if path.startswith("home/.pi/"))
-
-
-def shown(words: str) -> str:
-    """The counted file whose description holds ``words``."""
-    (line,) = [line for line in README.splitlines() if words in line and line.startswith("| `home/")]
-    return line.split("`")[1]
-
-
-def pieces(data: bytes) -> Iterator[Any]:
-    """Records, or None for what is none; every record of a damaged file starts the same
-    way. A last line without a newline is left out when it does not parse: its writer may still come back."""
-    *lines, last = data.split(b"\n")
-    for line in [*lines, last]:
-        for piece in re.split(rb'(?=\{"parentUuid":)', line):
-            if not piece.strip():
-                continue
-            try:
-                yield json.loads(piece)
-            except ValueError:
-                if line is not last:
-                    yield None
-
-
-def typed_by_a_person(record: dict[str, Any]) -> bool:
-    message = record.get("message", {})
-    if message.get("role") != "user":
-        return False
-    if "parentUuid" not in record:  # Pi
-        return True
-    text = message["content"]
-    program = ("<task-notification>", "[Request interrupted", "<command-name>")
-    hidden = record["isSidechain"] or record.get("isMeta") or record.get("isCompactSummary")
-    return isinstance(text, str) and not hidden and not text.startswith(program)
-
-
-def count(path: str) -> tuple[int, ...]:
-    data = (FIXTURES / path).read_bytes()
-    found = list(pieces(data))
-    records = [record for record in found if record is not None]
-    said = [record for record in records if record.get("message", {}).get("role") == "assistant"]
-    blocks = [block for record in said for block in record["message"]["content"]]
-    below = list((FIXTURES / path).with_suffix("").rglob("agent-*.jsonl"))
-    roots = [r for r in records if r.get("isSidechain") and r["parentUuid"] is None and "agentId" not in r]
-    return (
-        data.count(b"\n") + (not data.endswith(b"\n")),
-        len(records),
-        sum(map(typed_by_a_person, records)),
-        len({record["message"].get("id") or json.dumps(record) for record in said}),
-        len({block["id"] for block in blocks if block["type"] in ("tool_use", "toolCall")}),
-        len(below) + len(roots),
-        len(found) - len(records),
-    )
-
-
-def records_of(path: str) -> list[dict[str, Any]]:
-    return [record for record in pieces((FIXTURES / path).read_bytes()) if record is not None]
+from tests.fixture_files import (
+    CLAUDE,
+    COUNTED,
+    FIXTURES,
+    PI,
+    README,
+    TREES,
+    UNCOUNTED,
+    count,
+    data_of,
+    records_of,
+    shown,
+)
 
 
 def test_generator_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -99,9 +41,25 @@ def test_generator_writes_the_same_bytes(tmp_path: Path) -> None:
 def test_readme_names_every_file() -> None:
     found = [p for p in (FIXTURES / "home").rglob("*") if p.is_file()]
     files = {p.relative_to(FIXTURES).as_posix(): p.stat().st_size for p in found}
+    sizes = dict(files)
+    for folder, number in TREES.items():
+        inside = {path: files.pop(path) for path in sizes if path.startswith(folder)}
+        assert len(inside) == number
+        files[folder] = sum(inside.values())
     assert COUNTED.keys() | UNCOUNTED.keys() == files.keys()
     assert {path: files[path] for path in UNCOUNTED} == UNCOUNTED
-    assert sum(files.values()) < 400_000
+    assert sum(sizes.values()) < 600_000
+
+
+def test_git_keeps_every_file_as_it_is() -> None:
+    files = [p.relative_to(FIXTURES.parent).as_posix() for p in (FIXTURES / "home").rglob("*") if p.is_file()]
+    ask = {"cwd": FIXTURES.parent, "input": "\n".join(files), "text": True, "capture_output": True}
+    if not (FIXTURES.parent / ".git").exists():
+        pytest.skip("this is no working tree of git")
+    ignored = subprocess.run(["git", "check-ignore", "--no-index", "--stdin"], check=False, **ask)
+    assert ignored.stdout == ""
+    said = subprocess.run(["git", "check-attr", "text", "--stdin"], check=True, **ask).stdout.splitlines()
+    assert len(said) == len(files) and all(line.endswith(": text: unset") for line in said)
 
 
 @pytest.mark.parametrize("path", sorted(COUNTED))
@@ -209,8 +167,8 @@ def test_planted_secrets_are_replaced_and_nothing_else() -> None:
     planted = shown("planted secrets")
     rules = {rule: int(n) for rule, n in re.findall(r"^\| `([a-z-]+)` \| (\d+) \|$", README, re.MULTILINE)}
     assert len(rules) == 6
-    for path in sorted(COUNTED.keys() | UNCOUNTED.keys()):
-        data = (FIXTURES / path).read_bytes()
+    for path in sorted(p.relative_to(FIXTURES).as_posix() for p in FIXTURES.glob("home/**/*") if p.is_file()):
+        data = data_of(path)
         clean = redact(data)
         if path != planted:
             assert clean is data, path

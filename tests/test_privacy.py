@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
     HOME,
     Held,
     held,
@@ -164,7 +165,7 @@ def test_an_error_nobody_expected_quotes_nothing(folder: Path, tmp_path: Path) -
         assert "internal error: ValueError in " in line
         assert not MARK.search((result.out + result.err).encode())
         assert marks(everything_in(store)) == {}
-        assert len(held(store).landed) == 13
+        assert len(held(store).landed) == CONVERSATIONS
         verify(store)
 
 

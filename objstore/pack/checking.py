@@ -48,7 +48,7 @@ class PackCheck:
             kind = kinds.lookup(kind_name)
             objects = _objects(kind_name, entries)
             if kind.names is not kinds.nothing:
-                _keys_named(kind_name, keys, [list(kind.names(obj)) for obj in objects])
+                _joined(kind_name, keys, [list(kind.names(obj)) for obj in objects])
             if kind.needs is kinds.nothing:
                 self._take_leaves(kind_name, keys)
             else:
@@ -107,18 +107,25 @@ class PackCheck:
 
 def _keys_named(kind_name: str, owners: list[bytes], ids: list[list[str]]) -> list[list[bytes]]:
     """The keys that the ids in each of the objects ``owners`` stand for."""
-    joined = "".join(chain.from_iterable(ids))
+    raw = _joined(kind_name, owners, ids)
+    keys = iter(range(0, len(raw), 32))
+    return [[raw[at : at + 32] for at in islice(keys, len(texts))] for texts in ids]
+
+
+def _joined(kind_name: str, owners: list[bytes], ids: list[list[str]]) -> bytes:
+    """All keys that the ids stand for, run together. Raises ``PackRefused`` where one is none."""
+    flat = list(chain.from_iterable(ids))
+    joined = "".join(flat)
     try:
         raw = bytes.fromhex(joined)
     except ValueError:
         raw = b""
-    if raw.hex() != joined or any(len(text) != 64 for texts in ids for text in texts):
+    if raw.hex() != joined or not {64}.issuperset(map(len, flat)):
         for owner, texts in zip(owners, ids, strict=True):
             for text in texts:
                 if not is_object_id(text):
                     raise PackRefused(f"{kind_name}: {text[:64]!r} is not an object id", object=owner.hex())
-    keys = iter(range(0, len(raw), 32))
-    return [[raw[at : at + 32] for at in islice(keys, len(texts))] for texts in ids]
+    return raw
 
 
 def _objects(name: str, entries: list[Entry]) -> list[Any]:

@@ -13,7 +13,7 @@ import zstandard
 
 from objstore import kinds
 from objstore.canonical import MAX_SIZE
-from objstore.digest import hasher
+from objstore.digest import hasher_of_many
 from objstore.errors import CheckFailed, ObjstoreError
 from objstore.pack.format import (
     BLOCK,
@@ -179,7 +179,7 @@ class PackReader:
 
     def entries(self) -> Iterator[list[Entry]]:
         """The entries, a block at a time."""
-        make_key = hasher(self.header.hash)
+        make_keys = hasher_of_many(self.header.hash)
         stated = self.header.entries
         count = total = 0
         for raw in self._blocks(ENTRIES):
@@ -188,31 +188,37 @@ class PackReader:
             if total > self._limits.bytes:
                 raise PackRefused(f"its objects have more than the {self._limits.bytes} bytes that are taken")
             self._identity.update(raw)
-            found = [(kind, make_key(data), data) for kind, data in self._cut(raw)]
-            count += len(found)
+            names, datas = self._cut(raw)
+            keys = make_keys(datas)
+            count += len(keys)
             if count > stated:
                 raise PackRefused(f"it holds more objects than the {stated} that it states")
-            self._index += PLACE.pack(start, len(found))
-            self._index += b"".join([key[:INDEX_KEY] for _, key, _ in found])
-            yield found
+            self._index += PLACE.pack(start, len(keys))
+            self._index += b"".join([key[:INDEX_KEY] for key in keys])
+            yield list(zip(names, keys, datas, strict=True))
         if count != stated:
             raise PackRefused(f"it holds {count} objects and states {stated}")
 
-    def _cut(self, raw: bytes) -> Iterator[tuple[str, bytes]]:
+    def _cut(self, raw: bytes) -> tuple[list[str], list[bytes]]:
         """The kinds and bytes of the entries of a block."""
-        names, size_of_head, unpack = self._names, ENTRY.size, ENTRY.unpack_from
+        unpack, size_of_head, known = ENTRY.unpack_from, ENTRY.size, len(self._names)
+        names: list[str] = []
+        datas: list[bytes] = []
         at, end = 0, len(raw)
         while at < end:
             if end - at < size_of_head:
                 raise PackRefused("an entry is cut short")
             number, size = unpack(raw, at)
             at += size_of_head
-            if not LEAST_ENTRY <= size <= MAX_SIZE or size > end - at:
+            stop = at + size
+            if not LEAST_ENTRY <= size <= MAX_SIZE or stop > end:
                 raise PackRefused(f"an entry says that it has {size} bytes")
-            if number >= len(names):
-                raise PackRefused(f"an entry is of kind {number}, and the pack states {len(names)} kinds")
-            yield names[number], raw[at : at + size]
-            at += size
+            if number >= known:
+                raise PackRefused(f"an entry is of kind {number}, and the pack states {known} kinds")
+            names.append(self._names[number])
+            datas.append(raw[at:stop])
+            at = stop
+        return names, datas
 
     def finish(self) -> bytes:
         """Check the index and the end; the identity of the pack (32 bytes)."""

@@ -4,23 +4,26 @@ that bring it. Interrupted anywhere, the next try goes on with what is not there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 
 from msgspec import Struct
 
 from objstore.closure import Selection, select
 from objstore.errors import Conflict, StorageError, UsageError
+from objstore.pack.reader import Source
 from objstore.pack.writer import pack_stream
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.sync.joining import maximal, place_of, place_of_name
 from objstore.sync.ladder import known_entries
 from objstore.sync.manifest import Scope, differences, manifest_of
-from objstore.sync.receiving import join_present, receive
+from objstore.sync.receiving import check_pack, join_present
 from objstore.sync.transport import PROTOCOL, Hello, Transport
 
 #: Objects in one pack, about: what an interrupted exchange has to do again at most.
-MOST = 250_000
+MOST = 100_000
 #: Names that are asked for in one request.
 _NAMES = 100_000
 
@@ -93,33 +96,33 @@ def fetch(
         have = known_entries(view, absent)
     result.differed = len(theirs)
     present = [(name, key) for name, key in theirs.items() if name not in absent]
-    matches = scope.matcher()
     why = f"fetch from {hello.store}"
-    waiting = sorted(absent)
-    while waiting:
-        offered: set[str] = set()
-        for source in transport.fetch(scope, waiting[:_NAMES], have, most):
-            received = receive(
+    packs = _Packs(transport, scope, absent, have, most, dry_run=dry_run)
+    with closing(packs), ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") as ahead:
+        source = packs.next()
+        while source is not None:
+            with check_pack(
                 store,
                 source,
                 take_content=scope.content,
-                wanted=matches,
+                wanted=scope.matcher(),
                 why=why,
-                dry_run=dry_run,
                 on_progress=on_progress,
-            )
-            offered.update(received.offered)
+            ) as checked:
+                received = checked.result
+                packs.came(received.offered)
+                coming = ahead.submit(packs.next)  # the other side prepares it while this one is stored
+                try:
+                    if not dry_run:
+                        checked.keep()
+                finally:
+                    wait([coming])
             result.objects += received.objects
             result.added += received.added
             result.moved += received.moved
             result.diverged += received.diverged
             result.renamed = received.renamed or result.renamed
-        if not dry_run:
-            have = [*have, *(theirs[name] for name in waiting if name in offered)]
-        rest = [name for name in waiting if name not in offered]
-        if len(rest) == len(waiting):
-            break  # the others have gone there meanwhile
-        waiting = rest
+            source = coming.result()
     if present and not dry_run:
         received = join_present(store, present, why)
         result.moved += received.moved
@@ -127,6 +130,53 @@ def fetch(
     result.moved = list(dict.fromkeys(result.moved))
     result.diverged = list(dict.fromkeys(result.diverged))
     return result
+
+
+class _Packs:
+    """The packs that bring ``refs``, one after the other, each to be read to its end before the next is asked for."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        scope: Scope,
+        refs: dict[str, bytes],
+        have: list[bytes],
+        most: int,
+        *,
+        dry_run: bool,
+    ) -> None:
+        self._transport = transport
+        self._scope = scope
+        self._refs = refs
+        self._have = have
+        self._most = most
+        self._dry_run = dry_run
+        self._waiting = sorted(refs)
+        self._coming: Iterator[Source] = iter(())
+        self._came = True
+
+    def next(self) -> Source | None:
+        """The next pack, or None when there are no more, or what is left is no longer there."""
+        source = next(self._coming, None)
+        while source is None and self._waiting and self._came:
+            self._came = False
+            self._coming = self._transport.fetch(self._scope, self._waiting[:_NAMES], self._have, self._most)
+            source = next(self._coming, None)
+        return source
+
+    def came(self, names: Iterable[str]) -> None:
+        """Take note of the names that a pack brings."""
+        offered = self._refs.keys() & set(names)
+        rest = [name for name in self._waiting if name not in offered]
+        self._came = self._came or len(rest) < len(self._waiting)
+        if not self._dry_run:
+            self._have = [*self._have, *(self._refs[name] for name in self._waiting if name in offered)]
+        self._waiting = rest
+
+    def close(self) -> None:
+        """Leave the rest where it is."""
+        if isinstance(self._coming, Generator):
+            self._coming.close()
 
 
 def push(

@@ -66,8 +66,9 @@ class Transport(Protocol):
 
     def fetch(self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int) -> Iterator[Source]:
         """Packs that bring the refs ``names`` to a store that has ``have`` and all that it needs, to be received in
-        order, each before the next is taken. Each offers refs with all that they need beside what came before. Where
-        there is more than about ``most`` objects, some of ``names`` may be left out for the next call."""
+        order, each read to its end before the next is taken, perhaps by another thread. Each offers refs with all that
+        they need beside what came before. Where there is more than about ``most`` objects, some of ``names`` may be
+        left out for the next call."""
 
     def push(self, pack: Iterable[bytes]) -> Receipt:
         """Have the other side receive a pack."""

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from objstore.snapshot import Snapshot
-from porcelain.flow.landed import pages
+from porcelain.flow.chain.landed import pages
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.reader import Source
 from porcelain.providers.records import Page

@@ -104,6 +104,7 @@ def _import(
         )
     settings = Settings(
         path=store.database.path,  # type: ignore[union-attr]
+        store=store.store_id,
         algorithm=store.algorithm,
         keep=keep,
         key=hash_key(store),
@@ -188,7 +189,7 @@ def _remarks(result: PlaceResult) -> list[str]:
         ),
         (result.gone, "file", "gone from the disk: what was imported stays"),
         (
-            sum(one.reason != "unreadable" for one in place.left_out),
+            sum(one.reason != "unreadable" for one in place.left_out) - place.elsewhere,
             "file",
             "without any conversation, left out",
         ),
@@ -209,7 +210,7 @@ def _document(result: Result, keep: bool) -> dict[str, object]:
                 "files": p.place.files,
                 "gone": p.gone,
                 "grown": p.grown,
-                "leftOut": len(p.place.left_out),
+                "leftOut": len(p.place.left_out) - p.place.elsewhere,
                 "new": p.new,
                 "pending": p.pending,
                 "provider": p.place.provider,

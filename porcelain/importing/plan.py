@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import flow_ref, landed_ref
 from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.tasks import Task, provider_module
@@ -27,13 +27,15 @@ _COPY = "~"
 
 
 class Place(Struct):
-    """One folder or file that was searched: how many conversations and files it holds, and what is to do."""
+    """One folder or file that was searched: how many conversations and files it holds, and what is to do. ``elsewhere``
+    counts those of the files left out that are a conversation of another agent, whose place this is too."""
 
     provider: str
     root: str
     conversations: int = 0
     files: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
+    elsewhere: int = 0
     containers: list[Container] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
     gone: list[Cursor] = field(default_factory=list)
@@ -123,6 +125,8 @@ def make_plan(
             mine = [c for c in cursors.values() if c.path.startswith(inside) and c.path not in seen_paths]
             gone = set(gone_sources(mine))
             place.gone = [c for c in mine if c.path in gone]
+    for place in plan.places:
+        place.elsewhere = sum(one.path in planned for one in place.left_out)
     return plan
 
 
@@ -138,7 +142,10 @@ def _search(
     for text in paths:
         path = Path(text).absolute()
         matched = False
-        for name in providers:
+        for name, root in _of_home(path, providers):
+            matched = True
+            yield name, root, _discover(name, root, plan.cursors[name])
+        for name in providers if not matched else ():
             module = provider_module(name)
             if path.is_dir() or _is_container(module, path):
                 found = list(_discover(name, path, plan.cursors[name]))
@@ -152,8 +159,15 @@ def _search(
         if not matched:
             raise UsageError(
                 f"{text}: holds no conversation of {', '.join(providers)}",
-                hint="give an agent's own folder, such as ~/.claude, or one of its files",
+                hint="give a home folder, an agent's own folder, such as ~/.claude, or one of its files",
             )
+
+
+def _of_home(path: Path, providers: Sequence[str]) -> list[tuple[str, Path]]:
+    """Agents' own folders below ``path``, where it is somebody's home folder or a copy of one."""
+    if not path.is_dir():
+        return []
+    return [(name, root) for name in providers for root in find_roots(name, {}, path) if root.exists()]
 
 
 def _discover(

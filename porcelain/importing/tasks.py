@@ -38,10 +38,12 @@ def provider_module(name: str) -> Provider:
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What is the same for all conversations of an import. ``keep`` is whether content is kept, ``key`` that of hashes
-    over raw bytes, ``assemble`` whether rounds are made of what was landed."""
+    """What is the same for all conversations of an import. ``store`` is the id of the store at ``path``, ``keep``
+    whether content is kept, ``key`` that of hashes over raw bytes, ``assemble`` whether rounds are made of what was
+    landed."""
 
     path: str
+    store: str
     algorithm: str
     keep: bool
     key: bytes
@@ -65,7 +67,8 @@ class Task(Struct, frozen=True, kw_only=True):
 
 class Piece(Struct, kw_only=True):
     """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
-    objects that name kept content; ``problems`` pairs of path and reason; ``last`` ends the task."""
+    objects that name kept content; ``problems`` pairs of path and reason; ``derived`` values of the rebuildable
+    indexes; ``last`` ends the task."""
 
     number: int
     objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
@@ -78,6 +81,7 @@ class Piece(Struct, kw_only=True):
     records: int = 0
     source_bytes: int = 0
     rounds: int = 0
+    derived: dict[bytes, bytes | None] = field(default_factory=dict)
     last: bool = False
 
 

@@ -5,7 +5,7 @@ A worker reads the store through snapshots only; it returns pieces, each of whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -20,16 +20,22 @@ from objstore.errors import ObjstoreError
 from objstore.kind_modules import declare
 from objstore.snapshot import Snapshot
 from objstore.workers import Serve
-from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.landed import pages
-from porcelain.flow.sd import sd_bytes
-from porcelain.flow.store import landed_files, put_round, stored_fold
+from porcelain.flow.assembly import Chain
+from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.chain.fold_store import Lines, saved_fold, stored_fold
+from porcelain.flow.chain.landed import pages
+from porcelain.flow.chain.naming import flow_ref
+from porcelain.flow.chain.standing_store import load_standing, saved_standing
+from porcelain.flow.chain.store import LandedFiles, chain_head, pack, put_round
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
 from porcelain.providers.records import Landing, page_record_ids
 from porcelain.providers.redaction import RULES, redact
+
+#: Bytes of the rounds of a conversation from which on those made so far are handed on to be stored.
+_PIECE_BYTES = 16 * 1024 * 1024
 
 
 class Worker:
@@ -63,7 +69,7 @@ class Worker:
         )
         assembles = self._settings.assemble
         head, number, through = task.landed, task.round, task.through_seq
-        fresh: list[Landed] = []
+        fresh: list[bytes] = []
         waiting: Piece | None = None
         land = getattr(provider, "land", land_conversation)
         for chunk in land(conversation, task.cursors, provider, sink, options, through + 1):
@@ -71,10 +77,10 @@ class Worker:
                 yield waiting
             waiting, head, number, through = self._landed_piece(task, chunk, head, number, through)
             if assembles:
-                fresh += [from_page(landed.page, landed.records) for landed in chunk.pages]
+                fresh += [pack(from_page(landed.page, landed.records)) for landed in chunk.pages]
         piece = waiting or Piece(number=task.number)
         if assembles and through:
-            self._assemble(task, fresh, through, piece)
+            piece = yield from self._assemble(task, fresh, through, piece)
         piece.last = True
         yield piece
 
@@ -128,28 +134,54 @@ class Worker:
         )
         return piece, head, number, through
 
-    def _assemble(self, task: Task, fresh: list[Landed], through: int, piece: Piece) -> None:
-        """Add to ``piece`` the rounds that bring the chain up to ``through``."""
+    def _assemble(
+        self, task: Task, fresh: list[bytes], through: int, piece: Piece
+    ) -> Generator[Piece, None, Piece]:
+        """Add to ``piece`` the rounds that bring the chain up to ``through``, and where assembly then stands. Of many
+        rounds some are given beforehand, in pieces of their own; returned is the last piece."""
         name = task.conversation.native_id
-        with self._database.snapshot() as view:
-            fold = stored_fold(view, bytes.fromhex(task.flow) if task.flow else None)
-            if fold.through_seq >= through:
-                return
-            files = landed_files(view, bytes.fromhex(task.landed)) if task.landed else []
-        files += fresh
+        landed = bytes.fromhex(task.landed) if task.landed else None
+        flow = bytes.fromhex(task.flow) if task.flow else None
         objects: dict[bytes, tuple[str, bytes]] = {}
+        size = 0
 
         def put(kind: str, data: bytes) -> str:
+            nonlocal size
             key = self._hash(data)
             objects[key] = (kind, data)
+            size += len(data)
             return key.hex()
 
-        head = task.flow
-        for written in rounds(files, fold, conversation=name, session=name):
-            head = put_round(written, head, put)
-            piece.rounds += 1
+        with self._database.snapshot() as view:
+            head = chain_head(view, flow)
+            if head.through_seq >= through:
+                return piece
+            ref = flow_ref(self._settings.store, task.conversation.provider, name)
+            chain = Chain(
+                name,
+                name,
+                head,
+                lambda: (stored_fold(view, flow), LandedFiles(view, landed, 0, fresh)),
+                standing=load_standing(view, ref, task.flow) if task.flow else None,
+            )
+            made, lines = task.flow, Lines()
+            for written in chain.rounds(LandedFiles(view, landed, head.through_seq, fresh)):
+                if size > _PIECE_BYTES:
+                    piece.objects += _prepared(objects)
+                    piece.flow = made
+                    yield piece
+                    piece, size = Piece(number=task.number), 0
+                    objects.clear()
+                made = put_round(written, made, put)
+                lines.take(written)
+                piece.rounds += 1
+            if made is not None and made != task.flow:
+                piece.flow = made
+                piece.derived = saved_standing(view, ref, made, chain.standing)
+                if chain.standing is not None:
+                    piece.derived.update(saved_fold(view, flow, made, lines))
         piece.objects += _prepared(objects)
-        piece.flow = head if head != task.flow else None
+        return piece
 
     def _landed_records(self, task: Task, path: str) -> Iterator[str]:
         """Ids of the records that were landed from a file, in order."""

@@ -11,6 +11,8 @@ from plumbing.stores import open_store
 from porcelain.lineage.events import no_events
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.json_view import write_json
+from porcelain.lineage.parquet_place import open_place
+from porcelain.lineage.parquet_view import write_parquet
 from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
 from porcelain.lineage.usage_index import measured
@@ -18,15 +20,16 @@ from porcelain.lineage.view_options import open_indexed
 
 SUMMARY = "write the lineage as a SQLite file"
 USAGE = """lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE
+lineage export --format parquet [--no-events] [--json] DIR|s3://BUCKET/PREFIX
 lineage export --pi-compat [--force] [--json] DIR"""
 OPTIONS = (
     Option(
         "--format",
         "format",
-        "sqlite|json",
+        "sqlite|json|parquet",
         "the form of FILE (default: by its name)",
         "choice",
-        choices=("sqlite", "json"),
+        choices=("sqlite", "json", "parquet"),
     ),
     Option("--no-events", "no_events", help="leave out the table of events"),
     Option("--pi-compat", "pi_compat", help="write what Pi's session graph renderer reads below DIR"),
@@ -36,6 +39,7 @@ OPTIONS = (
 EXAMPLES = (
     "objstore lineage export lineage.sqlite",
     "objstore lineage export --format json lineage.json",
+    "objstore lineage export --format parquet s3://fleet/lineage",
     "objstore lineage export --pi-compat ~/graphs",
 )
 ARGUMENTS = (1, 1)
@@ -47,6 +51,8 @@ def run(arguments: Arguments, context: Context) -> int:
     if arguments.pi_compat:
         return _compatible(path, arguments, context)
     form = arguments.format or ("json" if path.suffix == ".json" else "sqlite")
+    if form == "parquet":
+        return _parquet(arguments, context)
     if path.is_dir():
         raise UsageError(f"{path}: is a folder", hint="name the file to write")
     if path.exists() and not path.is_file():  # a device or pipe must never be replaced by a file
@@ -80,6 +86,33 @@ def run(arguments: Arguments, context: Context) -> int:
         context,
         f"wrote {path}: {counted(rows.get('sessions', 0), 'session')}, "
         f"{counted(rows.get('session_observations', 0), 'file')}, {counted(count, 'event')}",
+    )
+    return 0
+
+
+def _parquet(arguments: Arguments, context: Context) -> int:
+    place = open_place(arguments.args[0], context.cwd, context.env)
+    with open_store(context) as store, open_lineage(store) as indexed:
+        projection = indexed.projection()
+        events = no_events if arguments.no_events else indexed.landed_pages()
+        written = write_parquet(place, store.store_id, projection, events)
+        rows = {name: len(table) for name, table in projection.tables.items() if len(table)}
+    if arguments.json:
+        with Writer(context.stdout) as out:
+            out.json(
+                {
+                    "events": written.events,
+                    "files": written.files,
+                    "fold": projection.fold,
+                    "removed": written.removed,
+                    "rows": rows,
+                }
+            )
+        return 0
+    say(
+        context,
+        f"wrote {counted(len(written.files), 'file')} of this store: "
+        f"{counted(rows.get('sessions', 0), 'session')}, {counted(written.events, 'event')}",
     )
     return 0
 

@@ -11,8 +11,8 @@ from objstore.chain import entries
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.landed import page_records
-from porcelain.flow.naming import best_heads
+from porcelain.flow.chain.landed import page_records
+from porcelain.flow.chain.naming import best_heads
 from porcelain.lineage.events import ObservedFile
 from porcelain.providers.records import Page, Record, page_record_ids
 

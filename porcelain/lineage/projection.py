@@ -225,8 +225,9 @@ def _whole_path(uri: str, path: str) -> str:
 
 
 def _derive_sessions(tables: Mapping[str, list[Row]]) -> None:
-    """Times and counts of a session. Files that begin with the same record are copies of one another, or earlier and
-    later states of one file: the one with most records counts."""
+    """Times and counts of a session. Files of one stream that begin with the same record are copies of one another, or
+    earlier and later states of one file: the one with most records counts. Sub-agents that were started at one moment
+    begin alike as well and are not."""
     of_session: dict[str, list[Row]] = defaultdict(list)
     for row in tables["session_observations"]:
         if row["session_id"] is not None:
@@ -236,12 +237,13 @@ def _derive_sessions(tables: Mapping[str, list[Row]]) -> None:
         session["canonical_key"] = f"{session['provider']}:{session['provider_session_id']}"
         session["start_timestamp"] = session["first_seen_at"] = _least(row["first_event_at"] for row in files)
         session["end_timestamp"] = session["last_seen_at"] = _greatest(row["last_event_at"] for row in files)
-        longest: dict[str, Row] = {}
+        longest: dict[tuple[str | None, str], Row] = {}
         for row in files:
-            first = row["metadata_json"].get("first_record") or row["id"]
-            held = longest.get(first)
+            metadata = row["metadata_json"]
+            beginning = (metadata.get("stream"), metadata.get("first_record") or row["id"])
+            held = longest.get(beginning)
             if held is None or records(row) > records(held):
-                longest[first] = row
+                longest[beginning] = row
         counted = longest.values()
         session["event_count"] = sum(records(row) for row in counted)
         session["line_count"] = sum(row["line_count"] or 0 for row in counted)

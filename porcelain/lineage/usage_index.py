@@ -17,8 +17,8 @@ from objstore.errors import Conflict
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.flow.landed import page_records, pages
-from porcelain.flow.naming import best_heads
+from porcelain.flow.chain.landed import page_records, pages
+from porcelain.flow.chain.naming import best_heads
 from porcelain.lineage.active_time import blocks_of
 from porcelain.lineage.record_times import record_times
 from porcelain.lineage.usage_rules import Tokens, tokens_of

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.jsonlines import is_blank, parse, read_lines
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, SourceKind, nothing_seen
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
@@ -207,8 +207,8 @@ def _sniff(path: str) -> _Sniffed:
             if is_blank(line.data):
                 continue
             try:
-                head = _HEAD.decode(repair(line.data)[0])
-            except (msgspec.DecodeError, RecursionError):
+                head = parse(_HEAD, line.data)
+            except msgspec.DecodeError:
                 continue
             if head.session or head.uuid or head.type in _OWN_TYPES:
                 found.foreign = False

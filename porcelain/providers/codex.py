@@ -48,7 +48,7 @@ from porcelain.providers.codex_session import session_record
 from porcelain.providers.codex_turns import Turns, digest
 from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import data_part, line_part, name, size, text_part
-from porcelain.providers.jsonlines import read_entries, repair
+from porcelain.providers.jsonlines import parse, read_entries
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import ROW_TIME, Dropped, Part, Record
 from porcelain.providers.times import from_milliseconds, instant
@@ -105,8 +105,8 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
 
     if source.shape == "document":
         try:
-            document = _DOCUMENT.decode(repair(line)[0])
-        except (msgspec.DecodeError, RecursionError):
+            document = parse(_DOCUMENT, line)
+        except msgspec.DecodeError:
             return read_entries(line, read, _is_entry)
         return _read_document(line, document, state, sink)
     return read_entries(line, read, _is_entry)

@@ -26,7 +26,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from porcelain.providers.codex_items import META, subagent_parent
 from porcelain.providers.codex_names import INDEX, name_source, read_index
 from porcelain.providers.decoding import NONE
-from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.jsonlines import is_blank, parse, read_lines, repair
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 from porcelain.providers.unpacking import COMPRESSED, open_source, read_head
 
@@ -226,8 +226,8 @@ def _weigh_lines(file: io.BytesIO | object, size: int, found: _Thread) -> None:
         if is_blank(line.data):
             continue
         try:
-            head = _HEAD.decode(repair(line.data)[0])
-        except (msgspec.DecodeError, RecursionError):
+            head = parse(_HEAD, line.data)
+        except msgspec.DecodeError:
             continue
         _weigh(line.data, head, found)
         if found.said and found.thread is not None:
@@ -267,9 +267,9 @@ def _take_meta(payload: bytes, found: _Thread) -> None:
 def _sniff_document(path: str) -> _Thread:
     found = _Thread()
     try:
-        document = _WHOLE.decode(repair(Path(path).read_bytes())[0])
+        document = parse(_WHOLE, Path(path).read_bytes())
         _take_meta(bytes(document.session), found)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         return found
     found.own, found.said = True, bool(document.items)
     return found

@@ -21,6 +21,7 @@ from msgspec import UNSET, Struct, field
 
 from objstore.digest import hash_bytes
 from objstore.kinds import encode
+from objstore.nesting import is_too_deep
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, SourceFacts
 from porcelain.providers.jsonlines import repair
@@ -299,7 +300,7 @@ class _Landing:
         usable = {name: data for name, data in clean.items() if data}
         try:
             records = self._provider.read_documents(key, usable, last.source, state, self._sink)
-        except (msgspec.DecodeError, RecursionError):
+        except msgspec.DecodeError:
             if not broken:
                 for one in holders:
                     one.pending += size
@@ -425,8 +426,10 @@ def _places(raw: Mapping[str, bytes]) -> dict[str, tuple[int, int]]:
 def _fit(data: bytes) -> bytes:
     """``data`` fit for any JSON parser; nothing where it is no JSON object."""
     fit, _ = repair(data)
+    if is_too_deep(fit):
+        return b""
     try:
         _OBJECT.decode(fit)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         return b""
     return fit

@@ -40,13 +40,23 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.factory_blocks import Block, Blocks, Image, text_of
-from porcelain.providers.factory_discover import Tag, caller, discover, recognise, roots
+from porcelain.providers.factory_discover import Tag, caller, discover, discover_known, recognise, roots
 from porcelain.providers.jsonlines import read_entries
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
 from porcelain.providers.times import from_milliseconds, instant
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = [
+    "DIALECT",
+    "NAME",
+    "PARSER",
+    "TITLE_ENTRY",
+    "discover",
+    "discover_known",
+    "read_line",
+    "recognise",
+    "roots",
+]
 
 NAME = "factory"
 DIALECT = "factory/1"

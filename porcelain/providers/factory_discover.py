@@ -9,20 +9,21 @@ stream-json`` printed, saved as ``.jsonl``, is another format and is left out.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from porcelain.providers.cursor import Cursor, unchanged_files
 from porcelain.providers.decoding import Shape
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.jsonlines import first_objects, parse
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
 SETTINGS = ".settings.json"
-#: Lines that are looked at to tell what a file is.
-_HEAD_LINES = 12
+#: Ends the native id in the name of a conversation of which there are several.
+_COPY = "~"
 _STREAM_TYPES = frozenset({"system", "tool_call", "tool_result", "completion"})
 _ROLES = frozenset({"user", "assistant"})
 
@@ -93,6 +94,18 @@ def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (a ``sessions`` folder, its parent, or any folder of transcripts), by path;
     children go with the session that started them where that is there."""
+    return _discover(root, seen, lambda _path: None)
+
+
+def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut]:
+    """As ``discover``; ``cursors`` of earlier imports, by path, keep what has not changed from being opened."""
+    return _discover(root, unchanged_files(cursors), lambda path: cursors[path].stream)
+
+
+def _discover(
+    root: Path, seen: Seen, stream_of: Callable[[str], str | None]
+) -> Iterator[Conversation | LeftOut]:
+    """``stream_of`` says which stream a path is that ``seen`` knows."""
     if (root / "sessions").is_dir():
         root = root / "sessions"
     found: list[_Found] = []
@@ -106,6 +119,7 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
                     os.path.join(folder, name),
                     os.path.join(folder, settings) if settings in here else None,
                     seen,
+                    stream_of,
                 )
                 if isinstance(one, LeftOut):
                     yield one
@@ -119,7 +133,9 @@ def recognise(path: Path) -> Conversation | None:
     if path.suffix != ".jsonl" or not path.is_file():
         return None
     settings = path.with_name(path.stem + SETTINGS)
-    found = _transcript(str(path), str(settings) if settings.is_file() else None, nothing_seen)
+    found = _transcript(
+        str(path), str(settings) if settings.is_file() else None, nothing_seen, lambda _path: None
+    )
     if isinstance(found, LeftOut):
         return None
     return next(_conversations([found], str(path.parent)))
@@ -164,13 +180,18 @@ def _sources(one: _Found, stream: str) -> list[Source]:
     return sources
 
 
-def _transcript(path: str, settings: str | None, seen: Seen) -> _Found | LeftOut:
+def _transcript(
+    path: str, settings: str | None, seen: Seen, stream_of: Callable[[str], str | None]
+) -> _Found | LeftOut:
     known = seen(path)
     if known == "":
         return LeftOut(path=path, reason="no-conversation")
     stem = os.path.basename(path).removesuffix(".jsonl")
     if known == stem:
         return _Found(stem, "", path, settings)
+    stream = stream_of(path) if known is not None else None
+    if known is not None and stream is not None and stream != "main":
+        return _Found(stream, known.partition(_COPY)[0], path, settings)
     try:
         stat = os.stat(path)
         sniffed = _sniff(path)
@@ -195,8 +216,8 @@ def _caller(settings: str) -> str:
     """The session that started the one with these settings; "" for none, and where they do not parse."""
     try:
         with open_file(settings) as file:
-            found = caller(_TAGS.decode(repair(file.read())[0]).tags)
-    except (OSError, msgspec.DecodeError, RecursionError):
+            found = caller(parse(_TAGS, file.read()).tags)
+    except (OSError, msgspec.DecodeError):
         return ""
     return (found.session or "") if found is not None else ""
 
@@ -205,20 +226,10 @@ def _sniff(path: str) -> _Sniffed | None:
     """Read the first lines of ``path``; None when there is not one byte."""
     found = _Sniffed()
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
+        if not os.fstat(file.fileno()).st_size:
             return None
-        looked = 0
-        for line in read_lines(file, 0, 1, size):
-            if looked == _HEAD_LINES:
-                break
-            if is_blank(line.data):
-                continue
-            looked += 1
-            try:
-                _weigh(_HEAD.decode(repair(line.data)[0]), found)
-            except (msgspec.DecodeError, RecursionError):
-                continue
+        for _, head in first_objects(file, _HEAD):
+            _weigh(head, found)
     return found
 
 

@@ -10,18 +10,23 @@ brace ends it for certain, so nothing that comes later can belong to it), and pe
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import BinaryIO
+from itertools import islice
+from typing import BinaryIO, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from objstore.nesting import is_too_deep
 from porcelain.providers.reader import Entry
 from porcelain.providers.records import Record
 
 #: Bytes read at a time.
 BLOCK = 1024 * 1024
+#: Lines that are looked at to tell what a file is.
+HEAD_LINES = 12
 BOM = b"\xef\xbb\xbf"
 
 NOT_JSON = "not-json"
@@ -41,12 +46,25 @@ _SURROGATES = re.compile(
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
     re.DOTALL,
 )
+_ANYTHING = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: Looking for the next whole record in a damaged line reads at most this many times the line's own length.
 _EFFORT = 64
 
+Read_co = TypeVar("Read_co", covariant=True)
 ReadObject = Callable[[bytes], tuple[Record, Mapping[str, str]]]
 IsEntry = Callable[[Mapping[str, msgspec.Raw]], bool]
+
+
+class Decoder(Protocol[Read_co]):
+    """What makes something of the bytes of one JSON value."""
+
+    def decode(self, data: bytes, /) -> Read_co:
+        """Raises ``msgspec.DecodeError``."""
+
+
+class NestedTooDeep(msgspec.DecodeError):
+    """More lists and objects inside one another than is read on any version of Python."""
 
 
 class Line(Struct, frozen=True):
@@ -94,6 +112,18 @@ def read_lines(file: BinaryIO, offset: int, ord: int, end: int) -> Iterator[Line
         yield Line(ord, offset, b"".join(held), False)
 
 
+def first_objects(file: BinaryIO, decoder: Decoder[Read_co]) -> Iterator[tuple[Line, Read_co]]:
+    """The first ``HEAD_LINES`` lines that are not blank, with what ``decoder`` makes of each: enough to tell whose file
+    it is. Those that it cannot read are left out."""
+    lines = read_lines(file, 0, 1, os.fstat(file.fileno()).st_size)
+    for line in islice((line for line in lines if not is_blank(line.data)), HEAD_LINES):
+        try:
+            head = parse(decoder, line.data)
+        except msgspec.DecodeError:
+            continue
+        yield line, head
+
+
 def is_blank(data: bytes) -> bool:
     """Whether ``data`` holds nothing but white space and byte order marks."""
     return data[:1] != b"{" and not data.replace(BOM, b"").strip(_BLANK)
@@ -129,11 +159,22 @@ def repair(data: bytes) -> tuple[bytes, tuple[int, int] | None]:
     return data, None
 
 
+def parse(decoder: Decoder[Read_co], data: bytes) -> Read_co:
+    """What ``decoder`` makes of ``data``, which is repaired first; raises ``msgspec.DecodeError``, of which
+    ``NestedTooDeep`` is one."""
+    clean, _ = repair(data)
+    if is_too_deep(clean):
+        raise NestedTooDeep
+    return decoder.decode(clean)
+
+
 def read_entries(line: bytes, read_object: ReadObject, is_entry: IsEntry) -> list[Entry]:
     """The entries of one line. ``read_object`` makes a record of the bytes of one whole JSON object;
     ``is_entry`` says whether an object that was found inside a damaged line is a record of this agent and not a piece
     of one."""
     clean, foreign = repair(line)
+    if is_too_deep(clean):
+        return [Entry(None, 0, len(line), damage=TOO_DEEP)]
     try:
         record, values = read_object(clean)
     except msgspec.DecodeError:
@@ -142,8 +183,6 @@ def read_entries(line: bytes, read_object: ReadObject, is_entry: IsEntry) -> lis
             for fragment in split_line(line, is_entry)
             for entry in _read_fragment(line, fragment, read_object)
         ]
-    except RecursionError:
-        return [Entry(None, 0, len(line), damage=TOO_DEEP)]
     entry = Entry(record, 0, len(line), values)
     if foreign is None:
         return [entry]
@@ -156,7 +195,7 @@ def _read_fragment(line: bytes, fragment: Fragment, read_object: ReadObject) -> 
         clean, foreign = repair(line[start : start + length])
         try:
             record, values = read_object(clean)
-        except (msgspec.DecodeError, RecursionError):
+        except msgspec.DecodeError:
             return [Entry(None, start, length, damage=NOT_JSON)]
         found = [Entry(record, start, length, values)]
         if foreign is not None:
@@ -206,8 +245,8 @@ def _reason(line: bytes, pos: int, end: int) -> str:
     if line[pos : pos + 1] == b"{":
         return CUT_RECORD if _object_end(line, pos, end) is None else NOT_JSON
     try:
-        msgspec.json.decode(line[pos:end])
-    except (msgspec.DecodeError, RecursionError):
+        parse(_ANYTHING, line[pos:end])
+    except msgspec.DecodeError:
         return NOT_JSON
     return NOT_AN_OBJECT
 
@@ -268,6 +307,6 @@ def _is_record(data: bytes, is_entry: IsEntry) -> bool:
 
 def _fields(data: bytes) -> dict[str, msgspec.Raw] | None:
     try:
-        return _FIELDS.decode(repair(data)[0])
-    except (msgspec.DecodeError, RecursionError):
+        return parse(_FIELDS, data)
+    except msgspec.DecodeError:
         return None

@@ -33,6 +33,7 @@ from stat import S_ISREG
 from typing import BinaryIO, Literal, cast
 
 from msgspec import UNSET, Struct, field
+from msgspec.structs import replace
 
 from porcelain.providers import jsonlines
 from porcelain.providers.content import ContentSink, Redactor
@@ -207,6 +208,8 @@ class _Landing:
     def _land_log(
         self, source: Source, cursor: Cursor | None, file: BinaryIO, stat: os.stat_result, size: int
     ) -> Iterator[LandedChunk]:
+        if cursor is not None and cursor.slot and not source.slot:
+            source = _with_slot(source, file, size)
         progress = self._begin(source, cursor, file, size)
         reason = self.chunk.reread.get(source.path)
         if reason == "content":
@@ -388,3 +391,10 @@ class _Landing:
             state="conflict" if progress.conflict else "pending" if pending else "active",
             facts=progress.facts.copy(),
         )
+
+
+def _with_slot(source: Source, file: BinaryIO, size: int) -> Source:
+    """The source with the length of its first line as that of the slot: discovery opens no file that has not changed,
+    and so does not say how long its slot is."""
+    first = next(jsonlines.read_lines(file, 0, 1, size), None)
+    return source if first is None else replace(source, slot=len(first.data) + 1)

@@ -31,7 +31,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from porcelain.providers import pi
 from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import NAME_LENGTH, NONE, PATH_LENGTH, Shape, line_part, name
-from porcelain.providers.jsonlines import read_entries, repair
+from porcelain.providers.jsonlines import parse, read_entries
 from porcelain.providers.omp_discover import discover, recognise, roots
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Dropped, Part, Record
@@ -239,7 +239,7 @@ def _children(message: _Message, source: Source) -> list[str]:
     if not message.details:
         return []
     try:
-        results = _DETAILS.decode(repair(bytes(message.details))[0]).results
+        results = parse(_DETAILS, bytes(message.details)).results
     except msgspec.DecodeError:
         return []
     above = "" if source.stream in (None, "main") else f"{source.stream}/"

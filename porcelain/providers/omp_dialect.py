@@ -7,7 +7,7 @@ from __future__ import annotations
 _COMMON: tuple[tuple[str, str, str, str], ...] = (
     ("record", "id", "id", "entry; none in version 1"),
     ("record", "parent", "parentId", "entry"),
-    ("record", "call", "responseId", "assistant message; else its entry id"),
+    ("record", "call", "responseId", "assistant message; else its entry id, else its time"),
     ("record", "run", "", "the entry id of the prompt, or its number where entries have no ids"),
     ("record", "continues", "parentId", "compaction entry"),
     ("record", "time", "timestamp", "entry"),

@@ -17,11 +17,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
-#: Lines that are looked at for what only oh-my-pi writes.
-_HEAD_LINES = 12
 _AGENT = re.compile(r"(\d+-.+)\.jsonl\Z")
 _OWN_TYPES = frozenset(
     {
@@ -143,17 +141,7 @@ def _has_bytes(path: str) -> bool:
 def _sniff(path: str) -> _Sniffed:
     found = _Sniffed()
     with open_file(path) as file:
-        looked = 0
-        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
-            if looked == _HEAD_LINES:
-                break
-            if is_blank(line.data):
-                continue
-            looked += 1
-            try:
-                head = _HEAD.decode(repair(line.data)[0])
-            except (msgspec.DecodeError, RecursionError):
-                continue
+        for line, head in first_objects(file, _HEAD):
             if head.type == "title" and head.pad is not UNSET:
                 found.own = True
                 if line.ord == 1 and line.ended:

@@ -23,8 +23,10 @@ from msgspec import Raw, Struct
 
 from porcelain.providers.decoding import NONE
 from porcelain.providers.documents_landing import ABOUT
+from porcelain.providers.jsonlines import parse
 from porcelain.providers.opencode_tree import About, compact, digest
 
+_ANYTHING = msgspec.json.Decoder()
 _MAGIC = b"SQLite format 3\0"
 _WAL_HEADER = 32
 #: How often a copy is begun again because the agent was writing.
@@ -227,8 +229,8 @@ def _json(value: object) -> Raw:
         return NONE
     text = compact(value)
     try:
-        return NONE if msgspec.json.decode(text) is None else Raw(text)
-    except (msgspec.DecodeError, RecursionError):
+        return NONE if parse(_ANYTHING, text) is None else Raw(text)
+    except msgspec.DecodeError:
         return NONE
 
 

@@ -137,7 +137,7 @@ def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator
                 data = opened.read()
             try:
                 parent = opencode_tree.about(data).parent
-            except (msgspec.DecodeError, RecursionError):
+            except msgspec.DecodeError:
                 parent = ""
         yield _Found(session, parent, path, f"{name}/{session}", stamp, documents.size)
 

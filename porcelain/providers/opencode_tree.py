@@ -16,9 +16,10 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Raw, Struct, field
 
+from objstore.nesting import is_too_deep
 from porcelain.providers.decoding import NONE, Shape
 from porcelain.providers.documents_landing import ABOUT
-from porcelain.providers.jsonlines import repair
+from porcelain.providers.jsonlines import parse, repair
 
 _NATIVE = re.compile(r"(?:ses|msg|prt)_[0-9a-f]{12}[0-9A-Za-z]{14}\Z")
 
@@ -76,9 +77,12 @@ _HEAD = Shape(_Head, nested={"time": Times})
 
 def compact(data: bytes) -> bytes:
     """JSON text without white space between its tokens; what is not JSON as it is."""
+    clean, _ = repair(data)
+    if is_too_deep(clean):
+        return data
     try:
-        return msgspec.json.format(repair(data)[0], indent=-1)
-    except (msgspec.DecodeError, RecursionError):
+        return msgspec.json.format(clean, indent=-1)
+    except msgspec.DecodeError:
         return data
 
 
@@ -89,7 +93,7 @@ def digest(text: str | bytes) -> str:
 
 def about(data: bytes) -> About:
     """The description in a session's file; raises ``msgspec.DecodeError`` for what is no JSON object."""
-    stated = _SESSION.decode(compact(data))
+    stated = parse(_SESSION, compact(data))
     time = stated.time or Times()
     return About(
         id=stated.id or "",
@@ -181,7 +185,7 @@ class TreeDocuments:
                 data = file.read()
             try:
                 return {ABOUT: msgspec.json.encode(about(data))}
-            except (msgspec.DecodeError, RecursionError):
+            except msgspec.DecodeError:
                 return {ABOUT: data}
         found: dict[str, bytes] = {}
         for name, path in self._found[key]:
@@ -196,8 +200,8 @@ class TreeDocuments:
 def _head(path: str) -> _Head:
     try:
         with open(path, "rb") as file:
-            return _HEAD.decode(repair(file.read())[0])
-    except (FileNotFoundError, msgspec.DecodeError, RecursionError):
+            return parse(_HEAD, file.read())
+    except (FileNotFoundError, msgspec.DecodeError):
         return _Head()
 
 

@@ -11,7 +11,8 @@ What becomes what:
 entry                               record
 ==================================  =========================================================================
 ``message`` user                    external, trigger external, flag ``external_input``
-``message`` assistant               agent; call = response id, else entry id; usage; flag ``finished`` or ``error``
+``message`` assistant               agent; call = response id, else entry id, else time; usage; flag ``finished`` or
+                                    ``error``
 ``message`` toolResult              external; one ``result`` part; changed lines counted from ``details.diff``
 ``message`` bashExecution           external, flag ``command`` (a person ran it); the message is data
 ``message`` of any other role       runtime, flag ``injected``
@@ -189,6 +190,12 @@ def _header(data: bytes, line: Line, state: ReaderState, sink: ContentSink) -> R
     )
 
 
+def _moment(line: Line, message: Message) -> str | UnsetType:
+    """A call of version 1, which has no name of its own, by its time: copies of the entry share it."""
+    moment = message.milliseconds if message.milliseconds is not None else line.timestamp
+    return UNSET if moment is None else name(f"at-{moment}")
+
+
 def _message(data: bytes, line: Line, message: Message, run: str | UnsetType, sink: ContentSink) -> Record:
     role = message.role or ""
     flags: list[str] = []
@@ -207,7 +214,7 @@ def _message(data: bytes, line: Line, message: Message, run: str | UnsetType, si
             flags.append("external_input")
         else:
             from_ = "agent"
-            call = name(message.response) or name(line.id)
+            call = name(message.response) or name(line.id) or _moment(line, message)
             if message.stop_reason in _STOPPED:
                 flags.append("finished")
             elif message.stop_reason in _FAILED:

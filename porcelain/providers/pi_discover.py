@@ -15,11 +15,9 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, read_lines, repair
+from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
-#: Lines that are looked at for what only oh-my-pi writes.
-_HEAD_LINES = 12
 _OWN_TYPES = frozenset(
     {
         "session",
@@ -130,20 +128,9 @@ def _sniff(path: str) -> _Sniffed | None:
     """Read the first lines of ``path``; None when there is not one byte."""
     found = _Sniffed()
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if not size:
+        if not os.fstat(file.fileno()).st_size:
             return None
-        looked = 0
-        for line in read_lines(file, 0, 1, size):
-            if looked == _HEAD_LINES:
-                break
-            if is_blank(line.data):
-                continue
-            looked += 1
-            try:
-                head = _HEAD.decode(repair(line.data)[0])
-            except (msgspec.DecodeError, RecursionError):
-                continue
+        for _, head in first_objects(file, _HEAD):
             _weigh(head, found)
     return found
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from objstore.errors import StorageError
 from plumbing.options import Arguments, Context
+from plumbing.output import say
 from plumbing.stores import open_store
 from porcelain.remotes.config import PROGRAM, Remote, add_remote
-from porcelain.remotes.ssh import parse_ssh
 from porcelain.remotes.transfer import CONTENT, PROGRAM_OPTION, REFS
-from porcelain.remotes.urls import absolute, parse_url
+from porcelain.remotes.urls import absolute, check_remote, shown
 
 SUMMARY = "remember the place of another store under a name"
 USAGE = "remote add [--refs PATTERN]... [--content] [--program PROGRAM] NAME URL"
@@ -20,10 +21,8 @@ ARGUMENTS = (2, 2)
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """Remember it; nothing is exchanged yet."""
+    """Remember it; nothing is exchanged yet. A place found unfit is refused, one that cannot be asked is not."""
     name, url = arguments.args
-    if parse_url(url).kind == "ssh":
-        parse_ssh(url)
     remote = Remote(
         content=arguments.content,
         patterns=tuple(arguments.refs),
@@ -34,5 +33,9 @@ def run(arguments: Arguments, context: Context) -> int:
         batch = store.batch()
         with store.snapshot() as view:
             add_remote(view, batch, name, remote)
+        try:
+            check_remote(remote, context)
+        except StorageError as error:
+            say(context, f"{shown(url)}: not looked at: {error.message}; it will be before the first push")
         store.commit(batch)
     return 0

@@ -68,7 +68,7 @@ def run(arguments: Arguments, context: Context) -> int:
 def _clone(path: str, remote: Remote, context: Context) -> Fetched:
     """Make the store and fetch into it. Where nothing at all came, no store is left behind; where some did, it can be
     fetched on."""
-    with open_transport(remote, context, write=False) as transport:
+    with open_transport(remote, context) as transport:
         scope = Scope() if parse_url(remote.url).kind == "bundle" else remote.scope()
         algorithm = transport.hello(scope).hash
         was_there = os.path.isdir(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec import Struct
 from objstore.batch import Batch
 from objstore.errors import Conflict, NotFound, UsageError
 from objstore.snapshot import Snapshot
+from objstore.store import Store
 from objstore.sync.manifest import Scope
 
 _PREFIX = b"remote/"
@@ -33,6 +35,18 @@ class Remote(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def scope(self) -> Scope:
         """What is exchanged."""
         return Scope(content=self.content, patterns=self.patterns)
+
+
+class Pusher(NamedTuple):
+    """What a hub is told of the store that writes to it: its id, under which it does, and the hash that keys it."""
+
+    store: str
+    algorithm: str
+
+
+def pusher(store: Store) -> Pusher:
+    """What ``store`` is to a hub."""
+    return Pusher(store.store_id, store.algorithm)
 
 
 _ENCODER = msgspec.json.Encoder()

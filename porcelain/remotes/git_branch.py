@@ -14,6 +14,8 @@ import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from glob import escape as glob_escape
+from glob import glob
 from io import BytesIO
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -23,8 +25,8 @@ from objstore.lock import writer_lock
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport, writer_name
+from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.plain_files import Lost, PlainTransport
 
 BRANCH = "objstore"
 _URL = re.compile(r"git\+((ssh|https?|git|file)://[^#\s]+)(?:#([^#\s]+))?", re.ASCII)
@@ -67,11 +69,10 @@ def parse_git(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_git(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The hub on a branch."""
     url, branch = parse_git(remote.url)
     store = context.store_path()
-    writer = writer_name(store) if write else None
     with ExitStack() as stack:
         if os.path.isfile(os.path.join(store, "data.mdb")):
             named = hashlib.sha256(f"{url}#{branch}".encode()).hexdigest()[:16]
@@ -80,7 +81,7 @@ def open_git(remote: Remote, context: Context, write: bool) -> Iterator[Transpor
             stack.enter_context(writer_lock(folder + ".lock", context.lock_timeout))
         else:
             folder = stack.enter_context(TemporaryDirectory(prefix="objstore-"))
-        yield PlainTransport(BranchFiles(folder, url, branch, context.env), writer)
+        yield PlainTransport(BranchFiles(folder, url, branch, context.env), pusher)
 
 
 class BranchFiles:
@@ -99,6 +100,9 @@ class BranchFiles:
         self._made: dict[str, str] = {}
         if not os.path.exists(os.path.join(folder, "HEAD")):
             self._prepare()
+        for left in glob(os.path.join(glob_escape(folder), "index-*")):  # by a process that was killed
+            with suppress(FileNotFoundError):
+                os.unlink(left)
 
     def _prepare(self) -> None:
         _made(self._folder)
@@ -169,11 +173,13 @@ class BranchFiles:
         self._tree = self._read_tree(tip) if tip is not None else {}
 
     def _has(self, commit: str) -> bool:
+        """Whether a commit is here with all that it needs: git moves the ref when that is so. That the commit itself is
+        here says nothing, since it may have come as the first of what was then cut off."""
         try:
-            self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{tree}}")
+            held = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", _TIP)
         except StorageError:
             return False
-        return True
+        return held.decode().strip() == commit
 
     def _read_tree(self, commit: str) -> dict[str, str]:
         rows = self._git("ls-tree", "-r", "-z", "--full-tree", commit).decode("utf-8", "replace").split("\0")

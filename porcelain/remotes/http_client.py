@@ -25,7 +25,7 @@ from objstore.sync import messages
 from objstore.sync.manifest import Node, Scope
 from objstore.sync.transport import Hello, PieceSource, Receipt, Traffic, Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Pusher, Remote
 
 #: Seconds without a byte after which the other side is given up.
 _TIMEOUT = 120.0
@@ -33,6 +33,9 @@ _TIMEOUT = 120.0
 _IDLE = 5.0
 #: Tries where the server is too busy.
 _TRIES = 5
+#: How often an answer whose connection was cut is gone on with while nothing more comes.
+RESUMES = 4
+_PAUSE = 0.1
 _MOST_ANSWER = 64 * 1024 * 1024
 _MOST_ERROR = 64 * 1024
 
@@ -85,7 +88,7 @@ def token_for(target: Target, env: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def open_http(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_http(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The store behind an ``http://`` or ``https://`` URL."""
     target = parse_http(remote.url)
     if not target.tls and not _is_loopback(target.host) and not context.env.get("OBJSTORE_PLAIN_HTTP"):
@@ -136,16 +139,15 @@ class HttpTransport:
         return found
 
     def fetch(self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int) -> Iterator[Source]:
-        answer = self._open("fetch", msgspec.msgpack.encode((scope, names, have, most)))
-        source = _Body(answer, self)
+        source = _Answer(self, "fetch", msgspec.msgpack.encode((scope, names, have, most)))
         while (first := next(pieces := messages.read_pieces(source), None)) is not None:
             yield PieceSource(chain((first,), pieces))
             if next(pieces, None) is not None:
                 raise StorageError("the other side sent more than a pack")
-        self._end(answer)
+        self._end(source.answer)
 
     def push(self, pack: Iterable[bytes]) -> Receipt:
-        answer = self._send("push", self._sent(pack))
+        answer = self._send("push", self._sent(pack), {})
         found: Receipt = messages.decode(self._read(answer, _MOST_ANSWER), Receipt)
         return found
 
@@ -159,25 +161,29 @@ class HttpTransport:
     def _ask(self, name: str, *arguments: Any) -> bytes:
         return self._read(self._open(name, msgspec.msgpack.encode(arguments)), _MOST_ANSWER)
 
-    def _open(self, name: str, body: bytes) -> http.client.HTTPResponse:
+    def _open(
+        self, name: str, body: bytes, more: Mapping[str, str] | None = None
+    ) -> http.client.HTTPResponse:
         """Ask what can be asked again: where the server is busy it is, after a while."""
         for left in range(_TRIES - 1, -1, -1):
             self.traffic.sent += len(body)
             try:
-                return self._send(name, body)
+                return self._send(name, body, more or {})
             except _Busy as busy:
                 if not left:
                     raise StorageError(busy.message, hint="try again later") from None
                 time.sleep(busy.seconds)
         raise AssertionError("unreachable")
 
-    def _send(self, name: str, body: bytes | Iterable[bytes]) -> http.client.HTTPResponse:
+    def _send(
+        self, name: str, body: bytes | Iterable[bytes], more: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
         """The answer to a request, when it is one; raises what the other side says is wrong."""
         if self._connection is None or time.monotonic() - self._used > _IDLE:
             self.close()
             self._connection = self._connect()
         self.traffic.requests += 1
-        headers = {"Content-Type": "application/octet-stream", "Accept-Encoding": "identity"}
+        headers = {"Content-Type": "application/octet-stream", "Accept-Encoding": "identity", **more}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
@@ -282,12 +288,12 @@ class _Body:
     """The body of an answer as a source; its bytes are counted, and its failure is that of the connection."""
 
     def __init__(self, answer: http.client.HTTPResponse, transport: HttpTransport) -> None:
-        self._answer = answer
+        self.answer = answer
         self._transport = transport
 
     def read(self, size: int, /) -> bytes:
         try:
-            data = self._answer.read1(size) if size > 0 else b""
+            data = self.answer.read1(size) if size > 0 else b""
         except (OSError, http.client.HTTPException) as error:
             self._transport.close()
             raise self._transport._unreachable(error) from None
@@ -305,3 +311,45 @@ class _Body:
                 self._transport.close()
                 raise StorageError("the other side sent more than any answer has")
         return b"".join(parts)
+
+
+class _Answer(_Body):
+    """The body of an answer that is gone on with on another connection where one is cut, as long as the server can."""
+
+    def __init__(self, transport: HttpTransport, name: str, body: bytes) -> None:
+        self._name = name
+        self._body = body
+        self._came = 0
+        self._left = RESUMES
+        super().__init__(transport._open(name, body), transport)
+        self._state = self.answer.getheader("objstore-state")
+
+    def read(self, size: int, /) -> bytes:
+        while True:
+            try:
+                data = super().read(size)
+            except StorageError as cut:
+                self._go_on(cut)
+                continue
+            if data:
+                self._came += len(data)
+                self._left = RESUMES
+            return data
+
+    def _go_on(self, cut: StorageError) -> None:
+        """Have the rest come on another connection; raises ``cut`` where that cannot be."""
+        while self._left and self._state is not None:
+            time.sleep(_PAUSE * 2 ** (RESUMES - self._left))
+            self._left -= 1
+            again = {"objstore-from": str(self._came), "objstore-state": self._state}
+            try:
+                self.answer = self._transport._open(self._name, self._body, again)
+            except StorageError:
+                continue
+            except ObjstoreError:  # the store was written to, or it is another server
+                break
+            if self.answer.getheader("objstore-state") == self._state:
+                return
+            self._transport.close()
+            break
+        raise cut

@@ -14,7 +14,6 @@ order they are read, and no pack has to be opened for it.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,17 +27,19 @@ from msgspec import Struct, structs
 
 from objstore import kinds
 from objstore.closure import CONTENT_KINDS, CONTENT_REFS
+from objstore.digest import ALGORITHMS
 from objstore.errors import CheckFailed, Conflict, StorageError, UsageError
 from objstore.pack.reader import PackReader, Source
-from objstore.sync.joining import STORE_ID, Place, place_of, place_of_name, set_apart
+from objstore.sync.joining import Place, place_of, place_of_name, set_apart
 from objstore.sync.manifest import Manifest, Node, Scope
 from objstore.sync.transport import Hello, Receipt, Traffic
+from porcelain.remotes.config import Pusher
 
 #: A hub has no id of its own.
 NO_STORE = ""
 FORMAT = 1
-_WRITER_FILE = "hub-writer"
-_WRITERS, _SEGMENTS, _PACKS = "writers/", "segments/", "packs/"
+WRITERS = "writers/"
+_SEGMENTS, _PACKS = "segments/", "packs/"
 #: How often a race for the writer's own file is run again.
 _TRIES = 200
 #: Bytes of an id that say that a ref went back to it, and how many of them are kept for one ref.
@@ -185,14 +186,14 @@ def _cut(data: bytes) -> list[bytes]:
 
 
 class PlainTransport:
-    """The hub of ``files`` as a transport. ``writer`` names the one who pushes (None: nobody does); two that go by one
-    name get in each other's way, and lose nothing."""
+    """The hub of ``files`` as a transport. ``pusher`` is the store that pushes (None: nobody does), under its id; two
+    that go by one id get in each other's way, and lose nothing."""
 
-    def __init__(self, files: Files, writer: str | None, algorithm: str = "sha256") -> None:
+    def __init__(self, files: Files, pusher: Pusher | None) -> None:
         self.traffic = Traffic()
         self._files = files
-        self._writer = writer
-        self._algorithm = algorithm
+        self._writer = pusher.store if pusher is not None else None
+        self._algorithm = pusher.algorithm if pusher is not None else ALGORITHMS[0]
         self._segments: dict[str, list[Record]] = {}
         self._tags: Mapping[str, str] = {}
         self._known: dict[tuple[str, str], Writer] = {}
@@ -205,14 +206,14 @@ class PlainTransport:
         """Read anew what has changed."""
         for _ in range(_TRIES):
             self.traffic.requests += 1
-            self._tags = self._files.list(_WRITERS)
+            self._tags = self._files.list(WRITERS)
             try:
                 for name, tag in self._tags.items():
                     if (name, tag) not in self._known:
                         self._known[name, tag] = self._read_writer(name, tag)
             except Lost:
                 continue  # somebody pushed just now
-            writers = {name[len(_WRITERS) :]: self._known[name, tag] for name, tag in self._tags.items()}
+            writers = {name[len(WRITERS) :]: self._known[name, tag] for name, tag in self._tags.items()}
             self._hub = _Hub(writers, self._segment)
             return self._hub
         raise _busy()
@@ -329,7 +330,7 @@ class PlainTransport:
         """Add a record to the writer's own file, whoever else goes by that name. Segments are run together so that each
         has more records than the next, and there are few."""
         assert self._writer is not None
-        name = _WRITERS + self._writer
+        name = WRITERS + self._writer
         for _ in range(_TRIES):
             mine = self._hub.writers.get(self._writer)
             segments, records = [*(mine.segments if mine is not None else ())], [record]
@@ -365,29 +366,6 @@ class PlainTransport:
         self.traffic.sent += len(data)
         self._files.create(_SEGMENTS + digest, BytesIO(data), len(data))
         return digest
-
-
-def writer_name(folder: str) -> str:
-    """The name by which the store in ``folder`` pushes to hubs: random, and kept there. A copy of the store goes by the
-    same one. Raises ``StorageError``."""
-    path = os.path.join(folder, _WRITER_FILE)
-    try:
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            with open(path, encoding="ascii", errors="replace") as file:
-                name = file.read(100).strip()
-        else:
-            name = os.urandom(8).hex()
-            with os.fdopen(descriptor, "w") as made:
-                made.write(name + "\n")
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from None
-    if STORE_ID.fullmatch(name) is None:
-        raise StorageError(
-            f"{path}: not the name of a writer", hint="remove the file: another name is then made"
-        )
-    return name
 
 
 def _busy() -> Conflict:

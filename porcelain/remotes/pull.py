@@ -20,9 +20,9 @@ from porcelain.remotes.transfer import (
     tell_fetched,
 )
 from porcelain.remotes.urls import shown
-from porcelain.session.graft import graft_heads
-from porcelain.session.names import heads, heads_prefix, session_ids
-from porcelain.session.store import refresh_index
+from porcelain.session.tree.graft import graft_heads
+from porcelain.session.tree.names import heads, heads_prefix, session_ids
+from porcelain.session.tree.store import refresh_index
 
 SUMMARY = "fetch, and unite sessions that went on in several places if asked to"
 USAGE = "pull [--graft] [--refs PATTERN]... [--content] [--dry-run] [--json] [REMOTE]"

@@ -13,19 +13,25 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import BytesIO
-from typing import Any
+from typing import Any, BinaryIO
 
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport, writer_name
+from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.plain_files import WRITERS, Lost, PlainTransport
 
 _URL = re.compile(r"(s3|gs|az)://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(/[^?#]*)?", re.ASCII)
 #: Files up to this size are made in one request, on the condition that there is none of that name.
 _WHOLE = 128 * 1024 * 1024
+#: Files from this size on are looked for before they are sent.
+_LARGE = 1024 * 1024
 _CHUNK = 1024 * 1024
+#: How often a request that failed is made again before the exchange is given up.
+RETRIES = 4
+#: How often a file whose connection was cut is read on from where it was, before the exchange is given up.
+RESUMES = 4
 _REGION = "us-east-1"
 #: What the environment says, and how obstore calls it.
 _SETTINGS = {
@@ -61,7 +67,7 @@ def bucket_files(url: str, env: Mapping[str, str]) -> BucketFiles:
         from obstore import exceptions, store
     except ImportError:
         raise UsageError(f"{scheme}://: needs obstore", hint="pip install 'objstore-cli[s3]'") from None
-    retry: Any = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+    retry: Any = {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=60)}
     options: Any = {"timeout": timedelta(minutes=10), "connect_timeout": timedelta(seconds=20)}
     try:
         if scheme != "s3":
@@ -80,13 +86,12 @@ def bucket_files(url: str, env: Mapping[str, str]) -> BucketFiles:
 
 
 @contextmanager
-def open_s3(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_s3(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The hub in a bucket. Before a store pushes there for the first time, the bucket is probed."""
     files = bucket_files(remote.url, context.env)
-    writer = writer_name(context.store_path()) if write else None
-    if writer is not None and f"writers/{writer}" not in files.list("writers/"):
+    if pusher is not None and WRITERS + pusher.store not in files.list(WRITERS):
         files.probe()
-    yield PlainTransport(files, writer)
+    yield PlainTransport(files, pusher)
 
 
 def probe(remote: Remote, context: Context) -> None:
@@ -136,11 +141,18 @@ class BucketFiles:
 
     @contextmanager
     def open(self, name: str) -> Iterator[Source]:
+        yield _Stream(self, name)
+
+    def stream(self, name: str, start: int) -> Iterator[Any]:
+        """The bytes of a file that never changes, from ``start`` on, in pieces."""
+        options: Any = {"range": {"offset": start}} if start else {}
         with self._told(name):
-            stream = self._obstore.get(self._store, name).stream(min_chunk_size=_CHUNK)
-        yield _Stream(stream, self, name)
+            found = self._obstore.get(self._store, name, options=options)
+            return iter(found.stream(min_chunk_size=_CHUNK))
 
     def create(self, name: str, source: Source, size: int) -> None:
+        if size > _LARGE and self._has(name):
+            return  # an earlier try came that far
         if size <= _WHOLE:
             data = source.read(size)
             try:
@@ -150,17 +162,31 @@ class BucketFiles:
                 return
             return
         # In several parts no condition can be set everywhere; whoever writes under that name writes the same.
+        with self._told(name):
+            self._obstore.put(self._store, name, _pieces(source), use_multipart=True)
+
+    def _has(self, name: str) -> bool:
         try:
             with self._told(name):
                 self._obstore.head(self._store, name)
         except NotFound:
-            with self._told(name):
-                self._obstore.put(self._store, name, _pieces(source), use_multipart=True)
+            return False
+        return True
 
     def replace(self, name: str, data: bytes, tag: str | None) -> None:
         mode: Any = "create" if tag is None else {"e_tag": tag}
         with self._told(name):
             self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+
+    def overwrite(self, name: str, file: BinaryIO) -> None:
+        """Write a file, whatever stands there; in several parts where it is large."""
+        with self._told(name):
+            self._obstore.put(self._store, name, file)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        with self._told(name):
+            self._obstore.delete(self._store, name)
 
     def probe(self) -> None:
         """See that a second writer is refused; raises ``UsageError`` where it is not."""
@@ -199,24 +225,37 @@ class BucketFiles:
 
 
 class _Stream:
-    """A file that is being read."""
+    """A file that is being read. Where the connection is cut, it goes on from there on another one."""
 
-    def __init__(self, stream: Any, files: BucketFiles, name: str) -> None:
-        self._stream = iter(stream)
+    def __init__(self, files: BucketFiles, name: str) -> None:
         self._files = files
         self._name = name
+        self._came = 0
+        self._stream = files.stream(name, 0)
         self._rest = BytesIO()
 
     def read(self, size: int, /) -> bytes:
         data = self._rest.read(size)
         while not data and size > 0:
-            with self._files._told(self._name):
-                piece = next(self._stream, None)
+            piece = self._piece()
             if piece is None:
                 return b""
-            self._rest = BytesIO(bytes(piece))
+            self._came += len(piece)
+            self._rest = BytesIO(piece)
             data = self._rest.read(size)
         return data
+
+    def _piece(self) -> bytes | None:
+        for left in range(RESUMES, -1, -1):
+            try:
+                with self._files._told(self._name):
+                    piece = next(self._stream, None)
+                return None if piece is None else bytes(piece)
+            except StorageError:
+                if not left:
+                    raise
+            self._stream = self._files.stream(self._name, self._came)
+        raise AssertionError("unreachable")
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ from objstore.errors import StorageError, UsageError
 from objstore.sync.pipes import PipeTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Pusher, Remote
 
 _URL = re.compile(r"ssh://(?:([^@/]+)@)?(\[[0-9A-Fa-f:.%]+\]|[^:/@]+)(?::(\d{1,5}))?(/.*)", re.IGNORECASE)
 #: Seconds that the program is given to end by itself.
@@ -66,9 +66,9 @@ def command_line(remote: Remote, context: Context, service: str) -> list[str]:
 
 
 @contextmanager
-def open_ssh(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_ssh(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """The store there."""
-    words = command_line(remote, context, "receive-pack" if write else "upload-pack")
+    words = command_line(remote, context, "upload-pack" if pusher is None else "receive-pack")
     with run_service(words, context) as transport:
         yield transport
 

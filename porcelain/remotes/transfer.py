@@ -16,7 +16,7 @@ from objstore.sync.transport import Transport
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable
 from plumbing.packing import keeps_content, tell_renamed
-from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, seen_root
+from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, pusher, seen_root
 from porcelain.remotes.urls import open_transport, parse_url, shown
 
 REFS = Option(
@@ -66,7 +66,7 @@ def _default(view: Snapshot) -> tuple[str, Remote]:
 
 def fetch_from(store: Store, name: str, remote: Remote, context: Context, *, dry_run: bool) -> Fetched:
     """Fetch from a remote, and remember its root where all was fetched."""
-    with open_transport(remote, context, write=False) as transport:
+    with open_transport(remote, context) as transport:
         return fetch_over(transport, store, name, remote, context, dry_run=dry_run)
 
 
@@ -106,7 +106,7 @@ def _scope(remote: Remote, content: bool) -> Scope:
 def push_to(store: Store, name: str, remote: Remote, context: Context, *, dry_run: bool) -> Pushed:
     """Push to a remote."""
     with (
-        open_transport(remote, context, write=not dry_run) as transport,
+        open_transport(remote, context, None if dry_run else pusher(store)) as transport,
         Progress(context, f"push to {name or shown(remote.url)}") as progress,
     ):
         return push(store, transport, remote.scope(), dry_run=dry_run, on_progress=progress.advance)

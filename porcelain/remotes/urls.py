@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from objstore.errors import UsageError
@@ -28,11 +28,11 @@ from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
 from plumbing.packing import keeps_content, served_folder
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Pusher, Remote
 from porcelain.remotes.ssh import run_service
 
-#: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and whether it is to
-#: be written to.
+#: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be
+#: written to, who writes.
 OPENERS: dict[str, str] = {
     "bundle": "porcelain.remotes.urls:open_bundle",
     "path": "porcelain.remotes.urls:open_path",
@@ -48,12 +48,22 @@ OPENERS: dict[str, str] = {
     "gs": "porcelain.remotes.s3_bucket:open_s3",
     "az": "porcelain.remotes.s3_bucket:open_s3",
 }
+#: What reads the parts of a URL, and refuses one that is none.
+_PARSERS: dict[str, str] = {
+    "ssh": "porcelain.remotes.ssh:parse_ssh",
+    "http": "porcelain.remotes.http_client:parse_http",
+    "git": "porcelain.remotes.git_branch:parse_git",
+    "s3": "porcelain.remotes.s3_bucket:parse_bucket",
+}
+_PARSED_AS = {"https": "http", "gs": "s3", "az": "s3"} | {k: "git" for k in OPENERS if k.startswith("git+")}
+#: What sees that a place is fit to be a remote; called with the remote and the context.
+_PROBES = dict.fromkeys(("s3", "gs", "az"), "porcelain.remotes.s3_bucket:probe")
 BUNDLE = ".objpack"
 #: Bytes on disk from which on a process of its own pays for its start.
 _LARGE_BYTES = 16 * 1024 * 1024
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
-Opener = Callable[[Remote, Context, bool], AbstractContextManager[Transport]]
+Opener = Callable[[Remote, Context, Pusher | None], AbstractContextManager[Transport]]
 
 
 class Url(NamedTuple):
@@ -89,6 +99,22 @@ def _file_path(text: str) -> str:
     return unquote(slash + path)
 
 
+def check_remote(remote: Remote, context: Context) -> None:
+    """Raise ``UsageError`` unless all parts of the URL are well formed, and the place, where that can be found out, is
+    fit to be a remote; ``StorageError`` where it could not be asked."""
+    kind = parse_url(remote.url).kind
+    parser = _PARSERS.get(_PARSED_AS.get(kind, kind))
+    if parser is not None:
+        _load(parser)(remote.url)
+    if kind in _PROBES:
+        _load(_PROBES[kind])(remote, context)
+
+
+def _load(target: str) -> Any:
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
+
+
 def absolute(text: str, cwd: str) -> str:
     """``text`` so that it means the same wherever the program is run."""
     url = parse_url(text)
@@ -96,11 +122,10 @@ def absolute(text: str, cwd: str) -> str:
 
 
 @contextmanager
-def open_transport(remote: Remote, context: Context, *, write: bool) -> Iterator[Transport]:
-    """A transport to ``remote``, closed at the end."""
-    module, _, name = OPENERS[parse_url(remote.url).kind].partition(":")
-    opener: Opener = getattr(import_module(module), name)
-    with opener(remote, context, write) as transport:
+def open_transport(remote: Remote, context: Context, pusher: Pusher | None = None) -> Iterator[Transport]:
+    """A transport to ``remote``, closed at the end; to be written to only by ``pusher``."""
+    opener: Opener = _load(OPENERS[parse_url(remote.url).kind])
+    with opener(remote, context, pusher) as transport:
         try:
             yield transport
         finally:
@@ -108,16 +133,16 @@ def open_transport(remote: Remote, context: Context, *, write: bool) -> Iterator
 
 
 @contextmanager
-def open_path(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """A store on this machine. A large one is read by a process of its own, so that packing and checking go on side by
     side."""
     folder = served_folder(parse_url(remote.url).place, context.cwd)
-    if not write and _is_large(folder):
+    if pusher is None and _is_large(folder):
         start = f"import sys; sys.path[:] = {sys.path!r}; from porcelain.main import main; sys.exit(main())"
         with run_service([sys.executable, "-c", start, "upload-pack", "--", folder], context) as service:
             yield service
         return
-    with Store.open(folder, read_only=not write, lock_timeout=context.lock_timeout) as store:
+    with Store.open(folder, read_only=pusher is None, lock_timeout=context.lock_timeout) as store:
         with store.snapshot() as view:
             content = keeps_content(view)
         yield StoreTransport(store, keeps_content=content)
@@ -132,7 +157,7 @@ def _is_large(folder: str) -> bool:
 
 
 @contextmanager
-def open_bundle(remote: Remote, context: Context, write: bool) -> Iterator[Transport]:
+def open_bundle(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """A bundle."""
     yield BundleTransport(os.path.join(context.cwd, parse_url(remote.url).place))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from porcelain.serve.exchange import BINARY
+from porcelain.serve.exchange import BINARY, FROM, STATE
 from porcelain.serve.reading import DEFAULT_REFS, JSON, MOST_REFS
 
 _ID = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 400}
+_ANY = {"type": "string", "maxLength": 100}
 _SID = {"type": "string", "pattern": "^[0-9]{8}-[0-9]{6}-[0-9a-f]{4}$"}
 _BATES = {"type": "string", "pattern": "^[0-9]{8}-[0-9]{6}-[0-9a-f]{4}-[0-9]{6}$"}
 _ERROR = {
@@ -84,7 +85,11 @@ def description() -> dict[str, Any]:
             "/exchange/hello": _post("Who is there, and the root of the manifest"),
             "/exchange/nodes": _post("Nodes of the manifest"),
             "/exchange/entries": _post("Entries that are known of chains"),
-            "/exchange/fetch": _post("Packs that bring refs"),
+            "/exchange/fetch": _post(
+                "Packs that bring refs",
+                {"409": "the store was written to since the answer that is to be gone on with"},
+                [_in_header(FROM, {"type": "string", "pattern": "^[0-9]{1,15}$"}), _in_header(STATE, _ANY)],
+            ),
             "/exchange/push": _post(
                 "Take a pack in", {"409": "another writer was in the way", "422": "the pack is refused"}
             ),
@@ -130,6 +135,10 @@ def _in_query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema}
 
 
+def _in_header(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "schema": schema}
+
+
 _REFS_PARAMETERS = [
     _in_query("prefix", {"type": "string", "maxLength": 400}),
     _in_query("after", {"type": "string", "maxLength": 400}),
@@ -162,10 +171,13 @@ def _get(
     return {"get": operation}
 
 
-def _post(summary: str, more: dict[str, str] | None = None) -> dict[str, Any]:
+def _post(
+    summary: str, more: dict[str, str] | None = None, parameters: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     binary = {"type": "string", "format": "binary"}
     operation = {
         "summary": summary,
+        "parameters": parameters or [],
         "requestBody": {"required": True, "content": {BINARY: {"schema": binary}}},
         "responses": _responses(BINARY, {}, more or {}),
     }

@@ -9,24 +9,30 @@ entries   the same                               the same
 fetch     the same                               packs, in the frames of ``objstore.sync.messages``
 push      a pack                                 MessagePack of the receipt
 ========  =====================================  ====================================================
+
+The answer to ``fetch`` has a header ``objstore-state``. Asked the same again with that and ``objstore-from``, a number
+of bytes, the server leaves out those, as long as nothing was written to the store since.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import msgspec
+import zstandard
 from anyio import from_thread, to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from objstore.errors import ObjstoreError, UsageError
+from objstore.errors import Conflict, ObjstoreError, UsageError
 from objstore.pack.format import Limits as PackLimits
 from objstore.store import Store
 from objstore.sync import messages
@@ -34,6 +40,7 @@ from objstore.sync.manifest import Manifest, Scope
 from objstore.sync.messages import END, FAILURE, HEAD, PIECE, PIECE_BYTES
 from objstore.sync.stores import StoreTransport
 from plumbing.packing import keeps_content
+from porcelain.commands import VERSION
 from porcelain.serve.guard import Limits, Refused
 
 BINARY = "application/octet-stream"
@@ -43,6 +50,9 @@ _ARGUMENTS: dict[str, Any] = {
     "entries": tuple[list[str]],
     "fetch": tuple[Scope, list[str], list[bytes], int],
 }
+#: Headers by which an answer that was cut is gone on with.
+FROM, STATE = "objstore-from", "objstore-state"
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 #: Manifests that are kept while nothing changes.
 _MANIFESTS = 16
 #: Ids and names in one question.
@@ -91,15 +101,32 @@ class Exchange:
         return Response(await to_thread.run_sync(answer), media_type=BINARY)
 
     async def _fetch(self, request: Request) -> Response:
-        arguments = _arguments("fetch", await request.body())
-        return StreamingResponse(self._packs(arguments), media_type=BINARY)
+        body = await request.body()
+        arguments = _arguments("fetch", body)
+        state = self._state(body)
+        start = request.headers.get(FROM, "0")
+        if _NUMBER.fullmatch(start) is None:
+            raise UsageError(f"{FROM}: not a number of bytes")
+        if int(start) and request.headers.get(STATE) != state:
+            raise Conflict("the store was written to meanwhile", hint="try again: what was complete is kept")
+        packs = self._packs(arguments, int(start))
+        return StreamingResponse(packs, media_type=BINARY, headers={STATE: state})
 
-    async def _packs(self, arguments: Any) -> AsyncIterator[bytes]:
+    def _state(self, body: bytes) -> str:
+        """What the bytes of an answer follow from, beside what was asked: all that was committed, and the programs."""
+        committed = self._store.database.env.info()["last_txnid"]  # type: ignore[union-attr]
+        parts = (self._store.store_id, committed, VERSION, zstandard.ZSTD_VERSION)
+        return sha256(repr(parts).encode() + body).hexdigest()[:32]
+
+    async def _packs(self, arguments: Any, start: int) -> AsyncIterator[bytes]:
+        """The frames of the answer, without the first ``start`` bytes."""
         async with self._slot():
             frames = _frames(self._transport(), arguments)
             try:
                 while (frame := await to_thread.run_sync(next, frames, None)) is not None:
-                    yield frame
+                    if start < len(frame):
+                        yield frame[start:]
+                    start = max(start - len(frame), 0)
             finally:
                 frames.close()
 

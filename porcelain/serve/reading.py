@@ -20,9 +20,9 @@ from objstore.snapshot import Snapshot, resolve
 from objstore.store import Store, read
 from objstore.sync.joining import is_offered
 from plumbing.packing import keeps_content
-from porcelain.session.change import open_session
-from porcelain.session.identity import is_bates, is_sid
-from porcelain.session.refresh import changes_since, encode_delta, encode_fetched, fetch_node
+from porcelain.session.exchange.refresh import changes_since, encode_delta, encode_fetched, fetch_node
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.identity import is_bates, is_sid
 
 JSON = "application/json"
 #: Refs in one answer: the most, and where nothing is asked.

@@ -160,6 +160,9 @@ def test_which_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_store(None, str(inside), named) == str(tmp_path / "a" / "named")
     assert find_store("given", str(inside), named) == str(inside / "given")
     assert find_store("/given/here", str(inside), named) == "/given/here"
+    assert find_store(str(tmp_path), str(inside), {}) == str(tmp_path / ".objstore")
+    (tmp_path / "data.mdb").touch()
+    assert find_store(str(tmp_path), str(inside), {}) == str(tmp_path)
 
 
 def test_context_carries_streams_of_bytes(tmp_path: Path) -> None:

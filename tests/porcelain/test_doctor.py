@@ -16,7 +16,15 @@ from objstore.store import Store
 from porcelain.doctor_disk import count_lines
 from porcelain.lineage.retention import CLAUDE_DEFAULT_DAYS, expiring, retention_of
 from porcelain.lineage.usage_index import PREFIX
-from tests.porcelain.importing.driving import TIDEPOOL, copy_home, objstore, opened, state_of, succeed
+from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
+    TIDEPOOL,
+    copy_home,
+    objstore,
+    opened,
+    state_of,
+    succeed,
+)
 from tests.porcelain.lineage import usage_homes as homes
 
 
@@ -58,7 +66,7 @@ def test_all_well_is_said_after_a_comparison(store: Path, home: Path) -> None:
     assert claude["disk_lines"] == claude["store_lines"] == lines
     assert (claude["disk_files"], claude["store_files"], claude["left_out"]) == (16, 14, 2)
     assert (document["ok"], document["compared"], document["problems"]) == (True, True, [])
-    assert document["verdict"] == "all well: 19 files compared line by line, the store has all of them"
+    assert document["verdict"] == "all well: 43 files compared line by line, the store has all of them"
     assert document["verified"] == document["objects"]
     out = succeed(store, "doctor", home=home).out
     assert out.splitlines()[-1] == document["verdict"]
@@ -91,7 +99,7 @@ def test_what_is_new_or_has_grown_waits(store: Path, home: Path) -> None:
     assert agent(document, "claude")["waiting"] == 2
     assert document["verdict"] == "no problem found; 2 files not imported as they are now: objstore import"
     succeed(store, "import", home=home)
-    assert examined(store, home)["verdict"].startswith("all well: 20 files")
+    assert examined(store, home)["verdict"].startswith("all well: 44 files")
 
 
 def test_a_line_that_the_store_does_not_have_is_a_problem(store: Path, home: Path) -> None:
@@ -161,7 +169,7 @@ def test_a_wrong_index_of_facts_is_found_and_made_anew(store: Path, home: Path) 
     assert [problem["hint"] for problem in document["problems"]] == ["objstore doctor --rebuild"]
     assert examined(store, home, "--rebuild")["indexes"]["facts"] == 0
     with opened(store) as (_, view):
-        assert len(list(view.derived_items(PREFIX))) == 13
+        assert len(list(view.derived_items(PREFIX))) == CONVERSATIONS
 
 
 def test_sources_that_are_gone_and_those_that_were_rewritten(store: Path, home: Path) -> None:
@@ -212,6 +220,17 @@ def test_opencode_is_counted_in_its_database(tmp_path: Path) -> None:
     succeed(store, "import", home=home)
     found = agent(examined(store, home), "opencode")
     assert (found["disk_lines"], found["store_lines"], found["compared"]) == (4, 4, 1)
+
+
+def test_what_nothing_was_compared_of_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    """A database that was imported from elsewhere is not counted again."""
+    other = copy_home(tmp_path / "other") / ".local" / "share" / "opencode"
+    store, home = tmp_path / "store", tmp_path / "home"
+    home.mkdir()
+    succeed(store, "import", other, home=home)
+    lines = succeed(store, "doctor", home=home).out.splitlines()
+    (row,) = [line for line in lines if line.startswith("OpenCode  ")]
+    assert row.endswith("not compared")
 
 
 @pytest.mark.parametrize("sample", ["local-1.18.33", "local-1.1.65-migrated-by-1.2.27"])

@@ -107,6 +107,15 @@ def test_porcelain_options_come_from_the_same_table(capfd) -> None:
     assert (code, out) == (1, "['x'] 3 None [] True")
 
 
+def test_options_of_a_groups_own_command_stand_before_none_of_its_commands(capfd, monkeypatch) -> None:
+    own = Command(PORCELAIN, "flow", "made_up_too:run", "carry")
+    monkeypatch.setattr(commands, "COMMANDS", (*commands.COMMANDS, own))
+    assert run(capfd, "flow", "carry", "a") == (0, "['a'] 3 None [] False", "")
+    assert run(capfd, "flow", "--each", "1") == (0, "[] 3 None ['1'] False", "")
+    code, out, err = run(capfd, "flow", "--each", "1", "carry", "a")
+    assert (code, out) == (2, "") and "options stand behind 'carry'" in err
+
+
 @pytest.mark.parametrize(
     ("argv", "line", "hint"),
     [

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from porcelain.flow.assembly.build import Assembled, Totals, assemble
+from porcelain.flow.assembly.growing import Chain, rounds
 from porcelain.flow.assembly.rounds import (
     PARSER,
     POLICY,
     ROUND_BYTES,
     Delta,
+    Head,
     Written,
     delta,
     next_round,
-    rounds,
 )
 
 __all__ = [
@@ -19,7 +20,9 @@ __all__ = [
     "POLICY",
     "ROUND_BYTES",
     "Assembled",
+    "Chain",
     "Delta",
+    "Head",
     "Totals",
     "Written",
     "assemble",

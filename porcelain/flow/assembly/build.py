@@ -16,6 +16,7 @@ from msgspec import UNSET, Struct
 from porcelain.flow.assembly.calls import calls
 from porcelain.flow.assembly.canonical import canonical
 from porcelain.flow.assembly.containers import segment_nodes, session_node, stream_nodes, talk_nodes
+from porcelain.flow.assembly.entries import CONTEXT_RESET, Entry
 from porcelain.flow.assembly.epochs import epochs
 from porcelain.flow.assembly.ids import joined, stream_id, tool_id
 from porcelain.flow.assembly.leaves import Frames, Sources, journal_results, leaves, outputs, starts
@@ -24,11 +25,11 @@ from porcelain.flow.assembly.spawns import Missing, spawns
 from porcelain.flow.assembly.streams import MAIN, Stream, session, streams
 from porcelain.flow.assembly.talks import Ancestry, Talk, talks
 from porcelain.flow.assembly.tools import Tools, tools
-from porcelain.flow.entries import CONTEXT_RESET, Entry
-from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.sf import SfNode, SfRelation, SfUnresolved
+from porcelain.flow.formats.times import rfc3339nano
 
-_CONTAINERS = ("conversation", "segment", "session", "stream", "epoch", "talk", "run")
+#: Kinds of nodes that are no steps.
+CONTAINERS = ("conversation", "segment", "session", "stream", "epoch", "talk", "run")
 _BY_ID = attrgetter("id")
 _F = TypeVar("_F", SfNode, SfRelation, SfUnresolved)
 
@@ -115,7 +116,7 @@ def assemble(
         rfc3339nano(about.last) if about.last else "",
         Totals(
             talks=kinds["talk"],
-            steps=len(nodes) - sum(kinds[kind] for kind in _CONTAINERS),
+            steps=len(nodes) - sum(kinds[kind] for kind in CONTAINERS),
             streams=kinds["stream"],
             segments=kinds["segment"],
             changes=rows.changes,

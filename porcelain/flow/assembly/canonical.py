@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from porcelain.flow.entries import REVISED, Entry
+from porcelain.flow.assembly.entries import REVISED, Entry
 
 #: Files that say something about the conversation without being part of it.
 ASIDE = frozenset(("changes", "provider_body", "execution"))

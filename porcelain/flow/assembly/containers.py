@@ -11,13 +11,13 @@ from porcelain.flow.assembly.segments import Segment
 from porcelain.flow.assembly.spawns import EXACT, STRONG
 from porcelain.flow.assembly.streams import MAIN, Session, Stream
 from porcelain.flow.assembly.talks import Talk
-from porcelain.flow.sf import SfNode
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.sf import SfNode
+from porcelain.flow.formats.times import rfc3339nano
 
 _ENCODER = msgspec.json.Encoder()
 
 
-def _attrs(**values: object) -> Raw:
+def attributes(**values: object) -> Raw:
     """Attributes given in order of their keys; those that are None are left out."""
     return Raw(_ENCODER.encode({key: value for key, value in values.items() if value is not None}))
 
@@ -30,7 +30,7 @@ def session_node(conversation: str, session: str, found: Session, frames: Frames
             frames.revision,
             UNSET,
             "session",
-            attrs=_attrs(
+            attrs=attributes(
                 conversation=conversation,
                 from_time=rfc3339nano(found.first) if found.first else None,
                 through_time=rfc3339nano(found.last) if found.last else None,
@@ -55,7 +55,7 @@ def stream_nodes(stream: Stream, session: str, frames: Frames) -> None:
             stream.name,
             ref(stream.entries[0]),
             UNSET,
-            _attrs(label=stream.label or None, records=len(stream.entries), role=stream.role),
+            attributes(label=stream.label or None, records=len(stream.entries), role=stream.role),
         )
     )
     before = ""
@@ -71,7 +71,7 @@ def stream_nodes(stream: Stream, session: str, frames: Frames) -> None:
                 stream.name,
                 ref(stream.entries[epoch.start]),
                 UNSET if boundary is None else [ref(boundary)],
-                _attrs(
+                attributes(
                     continues_from=(boundary.continues or None) if boundary is not None else None,
                     records=epoch.size,
                     reset="none" if boundary is None else "observed_replayable",
@@ -134,7 +134,7 @@ def segment_nodes(segments: list[Segment], session: str, frames: Frames) -> None
                 UNSET,
                 ref(first),
                 UNSET,
-                _attrs(
+                attributes(
                     committable=not segment.gates_unmet,
                     gates_unmet=segment.gates_unmet,
                     state="open" if segment.last else "candidate",

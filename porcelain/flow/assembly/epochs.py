@@ -5,9 +5,9 @@ In landed order only and never by time: the summary of a reset is often stamped 
 
 from __future__ import annotations
 
+from porcelain.flow.assembly.entries import CONTEXT_RESET
 from porcelain.flow.assembly.ids import joined, place
 from porcelain.flow.assembly.streams import Epoch, Stream
-from porcelain.flow.entries import CONTEXT_RESET
 
 
 def epochs(stream: Stream) -> list[Epoch]:

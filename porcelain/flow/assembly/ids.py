@@ -5,7 +5,7 @@ Made from names that the records hold, or from the place of the one record a fra
 
 from __future__ import annotations
 
-from porcelain.flow.entries import Entry
+from porcelain.flow.assembly.entries import Entry
 
 
 def part(text: str) -> str:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from porcelain.flow import gojson
 from porcelain.flow.assembly.calls import Call, is_response
-from porcelain.flow.assembly.ids import at, call_id, part, relation_id, stream_id, tool_id
-from porcelain.flow.assembly.spawns import EXACT, STRONG, Spawn
-from porcelain.flow.assembly.streams import Epoch, Stream
-from porcelain.flow.assembly.tools import Tool
-from porcelain.flow.entries import (
+from porcelain.flow.assembly.entries import (
     CHILD_RESULT,
     COMMAND,
     CONTEXT_RESET,
@@ -24,7 +19,12 @@ from porcelain.flow.entries import (
     TURN_DURATION,
     Entry,
 )
-from porcelain.flow.sf import Ref, SfNode, SfRelation
+from porcelain.flow.assembly.ids import at, call_id, part, relation_id, stream_id, tool_id
+from porcelain.flow.assembly.spawns import EXACT, STRONG, Spawn
+from porcelain.flow.assembly.streams import Epoch, Stream
+from porcelain.flow.assembly.tools import Tool
+from porcelain.flow.formats import gojson
+from porcelain.flow.formats.sf import Ref, SfNode, SfRelation
 
 #: What a record that carries a flag becomes: flag, id prefix, kind, attributes. The first that fits counts.
 _STEPS = (
@@ -80,51 +80,54 @@ def leaves(stream: Stream, sources: Sources, frames: Frames) -> None:
     add = frames.nodes.append
     for entry, container in zip(stream.entries, stream.containers, strict=True):
         parent = container
-        seq, row = entry.seq, entry.row
         if entry.call and is_response(entry):
             call = sources.calls[entry.call]
             parent = call_id(entry.call)
             if call.fragments[0] is entry:
                 add(_call_node(parent, call, container, name, revision))
-            kind = "message.synthetic" if entry.flags & SYNTHETIC else "message.assistant"
-            for block in entry.texts:
-                place = Ref(seq, row, block)
-                add(SfNode(f"msg/{seq}/{row}:{block}", revision, UNSET, kind, parent, name, place))
-            for block in entry.thoughts:
-                place = Ref(seq, row, block)
-                add(SfNode(f"think/{seq}/{row}:{block}", revision, UNSET, "thinking", parent, name, place))
+            part_nodes(entry, parent, name, frames)
         for use in entry.uses:
             tool = sources.tools.get(use.id)
             if tool is not None and tool.use is use:
                 add(_tool_node(tool, parent, name, revision))
-        if entry.flags or entry.trigger:
-            _step(entry, container, name, sources, frames)
+        if (entry.flags or entry.trigger) and step_node(entry, container, name, frames):
+            _notified(entry, sources, frames)
     for epoch in stream.epochs:
         _resets(stream, epoch, frames)
 
 
-def _step(entry: Entry, container: str, stream: str, sources: Sources, frames: Frames) -> None:
-    """The node of a record that is a step by itself, if it is one. Resets and summaries come with their epoch."""
+def part_nodes(entry: Entry, parent: str, stream: str, frames: Frames) -> None:
+    """The texts and thoughts of a response, under its call."""
+    add, revision = frames.nodes.append, frames.revision
+    seq, row = entry.seq, entry.row
+    kind = "message.synthetic" if entry.flags & SYNTHETIC else "message.assistant"
+    for block in entry.texts:
+        place = Ref(seq, row, block)
+        add(SfNode(f"msg/{seq}/{row}:{block}", revision, UNSET, kind, parent, stream, place))
+    for block in entry.thoughts:
+        place = Ref(seq, row, block)
+        add(SfNode(f"think/{seq}/{row}:{block}", revision, UNSET, "thinking", parent, stream, place))
+
+
+def step_node(entry: Entry, container: str, stream: str, frames: Frames) -> bool:
+    """The node of a record that is a step by itself, if it is one; True for a notification. Resets and summaries come
+    with their epoch."""
     flags, revision = entry.flags, frames.revision
     if flags & (CONTEXT_RESET | RESET_SUMMARY):
-        return
+        return False
     for bit, prefix, kind, attrs in _STEPS:
         if flags & bit:
             frames.nodes.append(
                 SfNode(at(prefix, entry), revision, UNSET, kind, container, stream, ref(entry), UNSET, attrs)
             )
-            return
+            return False
     if entry.trigger == "notification":
-        node = at("notify", entry)
         frames.nodes.append(
-            SfNode(node, revision, UNSET, "runtime.notification", container, stream, ref(entry))
+            SfNode(
+                at("notify", entry), revision, UNSET, "runtime.notification", container, stream, ref(entry)
+            )
         )
-        if entry.child in sources.streams:
-            _reports(node, entry.child, EXACT, "task id on the notification", entry, frames)
-        elif not entry.child:
-            for child in sources.started.get(entry.tool, ()):
-                _reports(node, child, STRONG, "the call the notification completes", entry, frames)
-        return
+        return True
     for bit, prefix, kind, control in _CONTROLS:
         if flags & bit:
             frames.nodes.append(
@@ -132,7 +135,18 @@ def _step(entry: Entry, container: str, stream: str, sources: Sources, frames: F
                     at(prefix, entry), revision, UNSET, kind, container, stream, ref(entry), UNSET, control
                 )
             )
-            return
+            return False
+    return False
+
+
+def _notified(entry: Entry, sources: Sources, frames: Frames) -> None:
+    """What a notification reports: the child that it names, else those that the call it completes started."""
+    node = at("notify", entry)
+    if entry.child in sources.streams:
+        _reports(node, entry.child, EXACT, "task id on the notification", entry, frames)
+    elif not entry.child:
+        for child in sources.started.get(entry.tool, ()):
+            _reports(node, child, STRONG, "the call the notification completes", entry, frames)
 
 
 def _reports(node: str, child: str, quality: str, via: str, entry: Entry, frames: Frames) -> None:
@@ -141,15 +155,19 @@ def _reports(node: str, child: str, quality: str, via: str, entry: Entry, frames
 
 def _call_node(node: str, call: Call, container: str, stream: str, revision: int) -> SfNode:
     refs = [Ref(entry.seq, entry.row) for entry in call.fragments]
-    if call.finished:
+    attrs = call_attributes(refs, finished=call.finished)
+    return SfNode(node, revision, UNSET, "llm.call", container, stream, refs[0], refs, attrs)
+
+
+def call_attributes(refs: list[Ref], *, finished: bool) -> Raw:
+    """The attributes of a model call with these fragments."""
+    if finished:
         last = refs[-1]
         usage = f'"usage":"observed_replayable","usage_at":{{"row":{last.row},"seq":{last.seq}}}'
     else:
         usage = '"stop_reason":"unavailable","usage":"unavailable"'
-    attrs = f'{{"fragments":{len(refs)},{usage},"usage_from":"last_fragment_in_line_order"}}'
-    return SfNode(
-        node, revision, UNSET, "llm.call", container, stream, refs[0], refs, Raw(attrs.encode("ascii"))
-    )
+    text = f'{{"fragments":{len(refs)},{usage},"usage_from":"last_fragment_in_line_order"}}'
+    return Raw(text.encode("ascii"))
 
 
 def _tool_node(tool: Tool, parent: str, stream: str, revision: int) -> SfNode:
@@ -163,20 +181,23 @@ def _tool_node(tool: Tool, parent: str, stream: str, revision: int) -> SfNode:
     else:
         result, join = "available", EXACT
         refs.append(Ref(tool.result.seq, tool.result.row, tool.result_block))
-    named = f'"name":{gojson.string(use.name)},'
-    if use.server or use.server_tool:
-        named = (
-            f'"mcp_server":{gojson.string(use.server)},"mcp_tool":{gojson.string(use.server_tool)},{named}'
-        )
+    launched = ""
     if tool.manifest is not None:
         refs.append(ref(tool.manifest))
-        if tool.manifest.label:
-            named = f'"launched":{gojson.string(tool.manifest.label)},{named}'
-    attrs = f'{{{named}"result":"{result}","result_join":"{join}","timing":"unavailable"}}'
+        launched = tool.manifest.label
+    attrs = tool_attributes(use.name, use.server, use.server_tool, launched, result, join)
     kind = "agent.call" if tool.starts_child else "tool"
-    return SfNode(
-        tool_id(use.id), revision, UNSET, kind, parent, stream, asked, refs, Raw(attrs.encode("utf-8"))
-    )
+    return SfNode(tool_id(use.id), revision, UNSET, kind, parent, stream, asked, refs, attrs)
+
+
+def tool_attributes(name: str, server: str, server_tool: str, launched: str, result: str, join: str) -> Raw:
+    """The attributes of a tool use."""
+    named = f'"name":{gojson.string(name)},'
+    if server or server_tool:
+        named = f'"mcp_server":{gojson.string(server)},"mcp_tool":{gojson.string(server_tool)},{named}'
+    if launched:
+        named = f'"launched":{gojson.string(launched)},{named}'
+    return Raw(f'{{{named}"result":"{result}","result_join":"{join}","timing":"unavailable"}}'.encode())
 
 
 def _resets(stream: Stream, epoch: Epoch, frames: Frames) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -10,11 +10,11 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from objstore.errors import CheckFailed
-from porcelain.flow.assembly.build import Assembled, assemble
-from porcelain.flow.assembly.sizes import furthest
-from porcelain.flow.entries import Entry, Landed
-from porcelain.flow.folding import Fold, apply
-from porcelain.flow.sf import (
+from porcelain.flow.assembly.build import Assembled, Totals, assemble
+from porcelain.flow.assembly.entries import Entry, Landed
+from porcelain.flow.assembly.sizes import furthest, reached
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sf import (
     SCHEMA,
     Round,
     SfHeader,
@@ -24,7 +24,7 @@ from porcelain.flow.sf import (
     input_digest,
     write_round,
 )
-from porcelain.flow.times import rfc3339nano
+from porcelain.flow.formats.times import rfc3339nano
 
 #: Versions of the interpretation that this module is: another one starts another chain.
 PARSER = "v1"
@@ -123,40 +123,64 @@ def delta(previous: Fold, assembled: Assembled, round_number: int) -> Delta:
     return Delta(sorted(nodes, key=_BY_ID), sorted(relations, key=_BY_ID), sorted(unresolved, key=_BY_ID))
 
 
-def _header(
-    fold: Fold,
-    assembled: Assembled,
+class Head(Struct, frozen=True):
+    """Where a chain stands: its last round's number, commit digest and header; 0, empty and None before the first."""
+
+    round: int = 0
+    digest: str = ""
+    header: SfHeader | None = None
+
+    @property
+    def through_seq(self) -> int:
+        """The last landed file that the chain covers."""
+        return self.header.through_seq if self.header is not None else 0
+
+
+class Facts(Struct, frozen=True):
+    """What a header says of the session as a whole. Times are as it writes them, empty for none."""
+
+    title: str
+    session_from: str
+    session_through: str
+    unresolved: int
+    totals: Totals
+
+
+def new_header(
+    head: Head,
+    facts: Facts,
     window: Sequence[Landed],
     *,
     conversation: str,
     session: str,
-    from_seq: int,
-    through: int,
+    policy: str = POLICY,
 ) -> SfHeader:
+    """The header of the round after ``head`` that covers the files of ``window``."""
     times = [entry.time for landed in window for entry in landed.entries if entry.time]
-    totals = assembled.totals
-    terminal = {name for name, entry in fold.unresolved.items() if entry.state == "terminal"}
+    totals = facts.totals
     return SfHeader(
         schema=SCHEMA,
         conversation=conversation,
         session=session,
-        round=fold.round + 1,
-        previous=fold.digest or UNSET,
-        from_seq=from_seq,
-        through_seq=through,
-        input_digest=input_digest(fold.input_digest, [landed.digest for landed in window]),
+        round=head.round + 1,
+        previous=head.digest or UNSET,
+        from_seq=head.through_seq + 1,
+        through_seq=head.through_seq + len(window),
+        input_digest=input_digest(
+            head.header.input_digest if head.header is not None else "", [landed.digest for landed in window]
+        ),
         parser=PARSER,
-        policy=POLICY,
+        policy=policy,
         from_time=rfc3339nano(min(times)) if times else UNSET,
         through_time=rfc3339nano(max(times)) if times else UNSET,
-        session_from_time=assembled.session_from or UNSET,
-        session_through_time=assembled.session_through or UNSET,
-        title=assembled.title or UNSET,
+        session_from_time=facts.session_from or UNSET,
+        session_through_time=facts.session_through or UNSET,
+        title=facts.title or UNSET,
         talks=totals.talks,
         steps=totals.steps,
         streams=totals.streams,
         segments=totals.segments,
-        unresolved=sum(entry.id not in terminal for entry in assembled.unresolved),
+        unresolved=facts.unresolved,
         changes=totals.changes,
         lines_added=totals.lines_added,
         lines_removed=totals.lines_removed,
@@ -166,81 +190,96 @@ def _header(
     )
 
 
-def _written(header: SfHeader, change: Delta) -> Written:
+def write(header: SfHeader, change: Delta) -> Written:
+    """The round of a header and its frames."""
     data, digest = write_round(header, change.nodes, change.relations, change.unresolved)
     return Written(Round(header, change.nodes, change.relations, change.unresolved, digest), data)
 
 
 def next_round(
-    files: Sequence[Landed], fold: Fold, *, conversation: str, session: str, budget: int = ROUND_BYTES
+    files: Sequence[Landed],
+    fold: Fold,
+    *,
+    conversation: str,
+    session: str,
+    budget: int = ROUND_BYTES,
+    policy: str = POLICY,
 ) -> Written | None:
     """The round that follows ``fold`` over all landed ``files`` (seq 1, 2, 3 ...), or None if there is nothing to say.
 
-    While the round is larger than ``budget`` bytes and covers more than one new file, its window is halved. The fold is
-    not changed: ``apply`` the round to go on. Raises ``CheckFailed`` when a file is missing or the chain is of another
-    parser, policy, conversation or session.
+    All of them are assembled: ``growing.Chain`` goes on from where it stands. While the round is larger than ``budget``
+    bytes and covers more than one new file, its window is halved. The fold is not changed: ``apply`` the round to go
+    on. Raises ``CheckFailed`` when a file is missing or the chain is of another parser, policy, conversation or
+    session.
     """
-    _check(files, fold, conversation, session)
-    first = fold.through_seq + 1
-    through = max(len(files), fold.through_seq)
-    reach = furthest(files, fold, budget)
-    while through > first and through > reach:
-        through = first + (through - first) // 2
-    while True:
-        rows: Iterator[Entry] = chain.from_iterable(landed.entries for landed in files[:through])
+    head = Head(fold.round, fold.digest, fold.header)
+    check_head(head, len(files), conversation, session, policy)
+    terminal = {name for name, entry in fold.unresolved.items() if entry.state == "terminal"}
+
+    def attempt(window: Sequence[Landed]) -> Written | None:
+        through = head.through_seq + len(window)
+        window = list(window)
+        covered = in_order(chain(files[: head.through_seq], window), 1, conversation)
+        rows: Iterator[Entry] = chain.from_iterable(landed.entries for landed in covered)
         assembled = assemble(
             rows, conversation=conversation, session_name=session, revision=fold.round + 1, through=through
         )
         change = delta(fold, assembled, fold.round + 1)
-        if change.empty and through < first:
+        if change.empty and not window:
             return None
-        header = _header(
-            fold,
-            assembled,
-            files[first - 1 : through],
-            conversation=conversation,
-            session=session,
-            from_seq=first,
-            through=through,
+        facts = Facts(
+            assembled.title,
+            assembled.session_from,
+            assembled.session_through,
+            sum(entry.id not in terminal for entry in assembled.unresolved),
+            assembled.totals,
         )
-        written = _written(header, change)
-        if len(written.data) <= budget or through <= first:
-            return written
-        through = first + (through - first) // 2
+        header = new_header(head, facts, window, conversation=conversation, session=session, policy=policy)
+        return write(header, change)
+
+    news = files[head.through_seq :]
+    return fitting(news, furthest(news, reached(files, fold), budget), budget, attempt)
 
 
-def rounds(
-    files: Sequence[Landed], fold: Fold, *, conversation: str, session: str, budget: int = ROUND_BYTES
-) -> Iterator[Written]:
-    """All rounds that bring ``fold`` up to the last of ``files``; each is applied to ``fold`` before it is given."""
+def fitting(
+    news: Sequence[Landed], reach: int, budget: int, attempt: Callable[[Sequence[Landed]], Written | None]
+) -> Written | None:
+    """The first of ``news``, half of them, a quarter ... whose round ``attempt`` makes within ``budget`` bytes; more
+    than ``reach`` files cannot. A round of one file may be larger."""
+    count = len(news)
+    while count > 1 and count > reach:
+        count = 1 + (count - 1) // 2
     while True:
-        written = next_round(files, fold, conversation=conversation, session=session, budget=budget)
-        if written is None:
-            return
-        apply(fold, written.round)
-        yield written
-        if fold.through_seq >= len(files):
-            return
+        written = attempt(news[:count])
+        if written is None or len(written.data) <= budget or count <= 1:
+            return written
+        count = 1 + (count - 1) // 2
 
 
-def _check(files: Sequence[Landed], fold: Fold, conversation: str, session: str) -> None:
-    for expected, landed in enumerate(files, 1):
+def in_order(files: Iterable[Landed], first: int, conversation: str) -> Iterator[Landed]:
+    """The files; raises ``CheckFailed`` at one that is not numbered as the next, from ``first`` on."""
+    for expected, landed in enumerate(files, first):
         if landed.seq != expected:
             raise CheckFailed(
                 f"{conversation}: landed file {expected} is missing: found {landed.seq} in its place"
             )
-    if fold.through_seq > len(files):
+        yield landed
+
+
+def check_head(head: Head, landed: int, conversation: str, session: str, policy: str = POLICY) -> None:
+    """Raise ``CheckFailed`` unless a chain may go on here, with ``landed`` files there."""
+    if head.through_seq > landed:
         raise CheckFailed(
-            f"{conversation}: the chain covers landed file {fold.through_seq}, but only {len(files)} are here"
+            f"{conversation}: the chain covers landed file {head.through_seq}, but only {landed} are here"
         )
-    header = fold.header
+    header = head.header
     if header is None:
         return
     for name, new in (
         ("conversation", conversation),
         ("session", session),
         ("parser", PARSER),
-        ("policy", POLICY),
+        ("policy", policy),
     ):
         old = getattr(header, name)
         if old != new:

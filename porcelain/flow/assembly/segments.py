@@ -10,7 +10,7 @@ from msgspec import Struct
 from porcelain.flow.assembly.streams import Stream
 from porcelain.flow.assembly.talks import Talk
 from porcelain.flow.assembly.tools import Tool
-from porcelain.flow.times import NS_PER_SECOND
+from porcelain.flow.formats.times import NS_PER_SECOND
 
 #: Nanoseconds of idleness that cut a window.
 IDLE_GAP = 600 * NS_PER_SECOND

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from porcelain.flow.assembly.entries import Entry
 from porcelain.flow.assembly.streams import MAIN, Stream
 from porcelain.flow.assembly.tools import Tool
-from porcelain.flow.entries import Entry
 
 EXACT = "exact_unique"
 STRONG = "strong_inference"

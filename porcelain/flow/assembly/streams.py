@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from porcelain.flow.entries import AUXILIARY, Entry
+from porcelain.flow.assembly.entries import AUXILIARY, Entry
 
 MAIN = "main"
 

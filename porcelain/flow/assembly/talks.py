@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from porcelain.flow.assembly.entries import Entry
 from porcelain.flow.assembly.ids import joined
 from porcelain.flow.assembly.streams import MAIN, Stream
-from porcelain.flow.entries import Entry
 
 #: Ancestors that are asked for a run.
 MAX_HOPS = 64

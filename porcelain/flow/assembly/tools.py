@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from porcelain.flow.assembly.entries import Entry, Result, Use
 from porcelain.flow.assembly.streams import Stream
-from porcelain.flow.entries import Entry, Result, Use
 
 
 class Tool(Struct):

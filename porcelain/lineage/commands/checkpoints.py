@@ -8,7 +8,7 @@ from objstore.snapshot import Snapshot
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
-from porcelain.flow.landed import page_records
+from porcelain.flow.chain.landed import page_records
 from porcelain.lineage.checkpoints import checkpoint_facts
 from porcelain.lineage.curation import learn
 from porcelain.lineage.derive import Lineage

@@ -13,15 +13,15 @@ from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
 from plumbing.options import Arguments, Option
-from porcelain.session import asking
-from porcelain.session.answer_kinds import Answer
-from porcelain.session.answerers import Answerer, OnText, Request
-from porcelain.session.asking import Asked
-from porcelain.session.change import Added, Session, open_session
-from porcelain.session.extract_answerer import ExtractAnswerer
-from porcelain.session.openai_answerer import DEFAULT_URL, OpenAIAnswerer, key_from_environment
-from porcelain.session.pointers import MAX_TITLES, cited_titles
-from porcelain.session.store import Turn, add_turn
+from porcelain.session.answering import asking
+from porcelain.session.answering.answerers import Answerer, OnText, Request
+from porcelain.session.answering.asking import Asked
+from porcelain.session.answering.extract_answerer import ExtractAnswerer
+from porcelain.session.answering.kinds import Answer
+from porcelain.session.answering.openai_answerer import DEFAULT_URL, OpenAIAnswerer, key_from_environment
+from porcelain.session.answering.pointers import MAX_TITLES, cited_titles
+from porcelain.session.tree.change import Added, Session, open_session
+from porcelain.session.tree.store import Turn, add_turn
 
 #: How far up earlier answers are looked at for the titles they cite.
 _LOOK_BACK = 1000

@@ -11,9 +11,16 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.session.answer_kinds import State
-from porcelain.session.answers import Kept, all_answers, falsify, find_answers, mark_stale, unverified_quotes
-from porcelain.session.answers_export import export_answers
+from porcelain.session.answering.answers import (
+    Kept,
+    all_answers,
+    falsify,
+    find_answers,
+    mark_stale,
+    unverified_quotes,
+)
+from porcelain.session.answering.answers_export import export_answers
+from porcelain.session.answering.kinds import State
 from porcelain.session.commands.choosing import given_path
 from porcelain.session.commands.rendering import answer_lines, source_lines, text_lines
 from porcelain.session.commands.style import Style

@@ -6,8 +6,7 @@ from objstore.errors import UsageError
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, say
-from porcelain.session.asking import prepared_question
-from porcelain.session.change import open_session
+from porcelain.session.answering.asking import prepared_question
 from porcelain.session.commands import answering
 from porcelain.session.commands.answering import Landed, ask_turn, asking_of
 from porcelain.session.commands.choosing import SID, chosen_node, find_session, latest_session, open_or_make
@@ -19,8 +18,9 @@ from porcelain.session.commands.rendering import (
     verdict_line,
 )
 from porcelain.session.commands.style import Style, wants_colour
-from porcelain.session.retention import hold_open
-from porcelain.session.store import new_session
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.retention import hold_open
+from porcelain.session.tree.store import new_session
 
 SUMMARY = "ask one question"
 USAGE = """session ask [--sid SID] [--parent NODE] [--retrieval-keywords WORDS] [--anew] [--json] QUESTION...

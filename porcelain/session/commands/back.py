@@ -6,7 +6,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, find_session
-from porcelain.session.places import move_back
+from porcelain.session.tree.places import move_back
 
 SUMMARY = "go to the node above"
 USAGE = "session back [--sid SID] [--json]"

@@ -8,7 +8,7 @@ from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
 from porcelain.session.commands.rendering import branch_documents, branch_lines
 from porcelain.session.commands.style import Style
-from porcelain.session.listing import branch_points
+from porcelain.session.tree.listing import branch_points
 
 SUMMARY = "where a session branches"
 USAGE = "session branches [--sid SID] [--json]"

@@ -6,7 +6,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, find_session
-from porcelain.session.places import move_to
+from porcelain.session.tree.places import move_to
 
 SUMMARY = "go to a node"
 USAGE = "session cd [--sid SID] [--json] NODE"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
-from porcelain.session.checking import Check, chain_check, check_all
 from porcelain.session.commands.choosing import SID, find_session
+from porcelain.session.integrity.checking import Check, chain_check, check_all
 
 SUMMARY = "check the hashes of sessions"
 USAGE = "session chain-check [--sid SID] [--replay] [--json]"

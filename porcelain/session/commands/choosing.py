@@ -11,11 +11,11 @@ from objstore.store import Store
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import say
 from plumbing.stores import open_store
-from porcelain.session import names
-from porcelain.session.change import Session, open_session
-from porcelain.session.identity import is_bates, is_sid
-from porcelain.session.listing import last_event_time
-from porcelain.session.places import current_seq, resolve_node
+from porcelain.session.tree import names
+from porcelain.session.tree.change import Session, open_session
+from porcelain.session.tree.identity import is_bates, is_sid
+from porcelain.session.tree.listing import last_event_time
+from porcelain.session.tree.places import current_seq, resolve_node
 
 SID = Option("--sid", "sid", "SID", "the session (default: the one with the latest event)", "text")
 #: Fewest characters by which a session may be named.

@@ -6,7 +6,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session, given_path
-from porcelain.session.sqlite_view import export_session
+from porcelain.session.exchange.sqlite_view import export_session
 
 SUMMARY = "write a session as a SQLite file"
 USAGE = "session export [--sid SID] [--force] [--json] FILE"

@@ -6,8 +6,8 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, encode, say
 from plumbing.stores import open_store
-from porcelain.session import names
-from porcelain.session.retention import collect
+from porcelain.session.tree import names
+from porcelain.session.tree.retention import collect
 
 SUMMARY = "keep the latest sessions only"
 USAGE = "session gc [--yes] [--json] N"

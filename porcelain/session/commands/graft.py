@@ -7,7 +7,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, find_session
-from porcelain.session.graft import graft_heads
+from porcelain.session.tree.graft import graft_heads
 
 SUMMARY = "unite a session that went on in several places"
 USAGE = "session graft [--sid SID] [--json] [SID]"

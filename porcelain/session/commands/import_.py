@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say
 from porcelain.session.commands.choosing import given_path, open_or_make
-from porcelain.session.sqlite_import import import_session
+from porcelain.session.exchange.sqlite_import import import_session
 
 SUMMARY = "verify such a file and take its session in"
 USAGE = "session import [--allow-secrets] [--json] FILE"

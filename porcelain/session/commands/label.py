@@ -8,7 +8,7 @@ from plumbing.output import Writer, counted, say
 from plumbing.stores import open_store
 from porcelain.providers.redaction import redact_text
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session
-from porcelain.session.store import set_label
+from porcelain.session.tree.store import set_label
 
 SUMMARY = "name a node"
 USAGE = """session label [--sid SID] [--node NODE] [--json] NAME

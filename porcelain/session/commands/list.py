@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, say, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.session.listing import Summary, list_sessions
+from porcelain.session.tree.listing import Summary, list_sessions
 
 SUMMARY = "the sessions, latest first"
 USAGE = "session list [--json]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer
 from porcelain.session.commands.choosing import open_or_make
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 
 SUMMARY = "begin a session"
 USAGE = "session new [--json]"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
-from porcelain.session.change import open_session
 from porcelain.session.commands import answering, chain_check, gc, tree
 from porcelain.session.commands import list as listing
 from porcelain.session.commands.answering import asking_of
 from porcelain.session.commands.choosing import SID, find_session, open_or_make
-from porcelain.session.store import new_session
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.store import new_session
 
 SUMMARY = "ask in a session, at the terminal"
 USAGE = """session [--sid SID] [--retrieval-keywords WORDS] [--anew]

@@ -6,8 +6,8 @@ from objstore.errors import UsageError
 from plumbing.options import Arguments, Context, Option
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session, given_path
-from porcelain.session.proof_checking import proof_bytes
-from porcelain.session.proofs import prove_insertion, prove_node
+from porcelain.session.integrity.proof_checking import proof_bytes
+from porcelain.session.integrity.proofs import prove_insertion, prove_node
 
 SUMMARY = "prove that a node is under a root"
 USAGE = """session prove [--sid SID] [--root ROOT] [--output FILE] [NODE]

@@ -7,7 +7,7 @@ from plumbing.options import Arguments, Context, Option
 from plumbing.output import Writer
 from plumbing.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
-from porcelain.session.refresh import changes_since, encode_delta, encode_fetched, fetch_node
+from porcelain.session.exchange.refresh import changes_since, encode_delta, encode_fetched, fetch_node
 
 SUMMARY = "what changed since a root that somebody holds"
 USAGE = """session refresh [--sid SID] [--have ROOT]

@@ -9,13 +9,13 @@ from typing import Any
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from plumbing.output import counted, printable
-from porcelain.session.answer_kinds import Answer
-from porcelain.session.answers import answer_state, out_of_service
-from porcelain.session.asking import Asked
-from porcelain.session.change import Added, Session
+from porcelain.session.answering.answers import answer_state, out_of_service
+from porcelain.session.answering.asking import Asked
+from porcelain.session.answering.kinds import Answer
 from porcelain.session.commands.style import Style
-from porcelain.session.identity import bates_of
-from porcelain.session.listing import TreeRow, branch_points, show_node, tree_rows
+from porcelain.session.tree.change import Added, Session
+from porcelain.session.tree.identity import bates_of
+from porcelain.session.tree.listing import TreeRow, branch_points, show_node, tree_rows
 
 #: Branches beyond this many are no longer set further to the right.
 _DEEPEST = 40

@@ -16,11 +16,17 @@ from plumbing.output import (
     terminal_width,
 )
 from plumbing.stores import open_store
-from porcelain.session.adding import Added, add_conversations, add_sources, all_conversations, remove_sources
-from porcelain.session.answers import mark_stale
+from porcelain.session.answering.answers import mark_stale
 from porcelain.session.commands.choosing import open_or_make
-from porcelain.session.search_index import open_index, reindex
-from porcelain.session.sources import Source, live_sources
+from porcelain.session.documents.adding import (
+    Added,
+    add_conversations,
+    add_sources,
+    all_conversations,
+    remove_sources,
+)
+from porcelain.session.documents.search_index import open_index, reindex
+from porcelain.session.documents.sources import Source, live_sources
 
 SUMMARY = "what answers are taken from"
 USAGE = """session source add [--conversation ID]... [--all-conversations] [--json] [PATH...]

@@ -6,7 +6,7 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, say
 from porcelain.session.commands.choosing import given_path
-from porcelain.session.proof_checking import check_proof
+from porcelain.session.integrity.proof_checking import check_proof
 
 SUMMARY = "check a proof, without a store"
 USAGE = "session verify-proof [--root ROOT] [--json] FILE"

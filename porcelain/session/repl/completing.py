@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from porcelain.session.change import open_session
 from porcelain.session.commands.rendering import cut, text_lines
-from porcelain.session.identity import bates_of
 from porcelain.session.repl.conversation import Conversation
 from porcelain.session.repl.words import COMMANDS, NEED_MORE, TAKE_A_NODE
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.identity import bates_of
 
 #: Offers at most, so that a menu of a session with many nodes comes up at once.
 MOST = 60

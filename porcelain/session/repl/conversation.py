@@ -9,7 +9,6 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.options import Context
 from plumbing.output import Writer, counted, encode, printable, terminal_width
-from porcelain.session.change import Session, open_session
 from porcelain.session.commands.answering import Asking, ask_turn
 from porcelain.session.commands.draft import Draft
 from porcelain.session.commands.rendering import (
@@ -25,13 +24,14 @@ from porcelain.session.commands.rendering import (
     verdict_line,
 )
 from porcelain.session.commands.style import Style
-from porcelain.session.identity import bates_of
-from porcelain.session.listing import branch_points
-from porcelain.session.nodes import Node
-from porcelain.session.places import current_seq, move_to, resolve_node, same_turn
+from porcelain.session.documents.sources import live_sources
 from porcelain.session.repl.words import Command, Question, help_lines, read_line
-from porcelain.session.sources import live_sources
-from porcelain.session.store import set_label
+from porcelain.session.tree.change import Session, open_session
+from porcelain.session.tree.identity import bates_of
+from porcelain.session.tree.listing import branch_points
+from porcelain.session.tree.nodes import Node, same_turn
+from porcelain.session.tree.places import current_seq, move_to, resolve_node
+from porcelain.session.tree.store import set_label
 
 
 class Conversation:

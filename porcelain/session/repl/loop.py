@@ -10,7 +10,7 @@ from plumbing.options import Context
 from porcelain.session.commands.answering import Asking
 from porcelain.session.repl.conversation import Conversation
 from porcelain.session.repl.prompting import NextLine, line_reader
-from porcelain.session.retention import hold_open
+from porcelain.session.tree.retention import hold_open
 
 
 def converse(store: Store, sid: str, ask: Asking, context: Context, *, resumed: bool = False) -> int:

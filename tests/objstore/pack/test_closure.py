@@ -9,9 +9,10 @@ import pytest
 from msgspec import UNSET
 
 import porcelain  # noqa: F401  (declares the kinds of objects)
+from objstore import closure as closure_module
 from objstore import kinds
 from objstore.closure import select
-from objstore.core import Round
+from objstore.core import ListOf, Round
 from objstore.errors import CheckFailed
 from objstore.store import Store
 from porcelain.providers.records import Part, Record
@@ -103,3 +104,43 @@ def test_a_very_long_chain_needs_no_deep_stack(store: Store) -> None:
     store.commit(batch)
     found = closure(store, "tag/x")
     assert len(found) == 5000 and found[-1] == previous
+
+
+def test_few_refs_that_lead_to_much_do_not_come_all_at_once(store: Store) -> None:
+    _put_lists(store, 60, 700)
+    with store.snapshot() as view:
+        found = select(view, list(view.refs()), most=1000)
+    assert 1000 <= len(found.order) <= 1000 + 8 * 701 and len(found.refs) <= 16
+
+
+def test_to_learn_what_the_receiver_has_few_objects_are_looked_at(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _put_lists(store, 60, 700)
+    looks = 0
+    with store.snapshot() as view:
+        refs = list(view.refs())
+        kind = type(view).kind
+
+        def counted(self: object, key: bytes) -> str | None:
+            nonlocal looks
+            looks += 1
+            return kind(self, key)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(type(view), "kind", counted)
+        monkeypatch.setattr(closure_module, "_KNOWN_LOOKS", 1000)
+        assert select(view, refs[:1], [key for _, key in refs]).order == []
+    assert looks <= 1100
+
+
+def _put_lists(store: Store, count: int, length: int) -> None:
+    """So many tags, each on a list of so many objects of its own."""
+    batch = store.batch()
+    for number in range(count):
+        ids = [
+            batch.put("document-chunk", b'{"text":"%d %d","type":"document-chunk"}' % (number, at))
+            for at in range(length)
+        ]
+        made = batch.put("list", kinds.encode(ListOf(items=ids)))
+        batch.move_ref(f"tag/{number:03}", made, None, "")
+    store.commit(batch)

@@ -12,10 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objstore.fold import fold_chains
+from objstore.snapshot import Snapshot
 from objstore.store import Store
+from porcelain.lineage.derive import lineage_view
+from porcelain.lineage.json_view import write_json
 from porcelain.lineage.projection import project
+from porcelain.lineage.sqlite_view import write_sqlite
 from porcelain.lineage.store import all_facts, rebuild_index
-from porcelain.session.store import new_session
+from porcelain.session.exchange.sqlite_view import export_session
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.names import heads, session_ids
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import STEPS, TIME, follow, opened, sound, state, unite
 
 Steps = list[tuple[str, int]]
@@ -50,8 +57,20 @@ def united(folder: Path, name: str, *parts: Store) -> tuple[object, ...]:
             batch = store.batch()
             rebuild_index(batch, view)
             rebuilt = {key: value for key, value in batch.derived.items() if value is not None}
+            exported = exports(view, folder / f"{name} exported")
         assert rebuilt == found[2]
-        return *found, rows, {key: fold.get(key) for key in fold.ids()}
+        return *found, rows, {key: fold.get(key) for key in fold.ids()}, exported
+
+
+def exports(view: Snapshot, folder: Path) -> dict[str, bytes]:
+    """The bytes of every file that the views of a store are exported as."""
+    folder.mkdir()
+    write_json(folder / "lineage.json", lineage_view(view))
+    write_sqlite(folder / "lineage.sqlite", lineage_view(view))
+    for sid in session_ids(view):
+        if len(heads(view, sid)) == 1:
+            export_session(view, open_session(view, sid), folder / f"{sid}.db")
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @settings(max_examples=12)

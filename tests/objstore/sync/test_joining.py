@@ -18,7 +18,7 @@ from objstore.sync.manifest import Scope
 from objstore.sync.receiving import receive
 from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import PieceSource
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import TIME, add_round, ask, opened, put_node, sound, state, unite
 
 KEY = bytes(range(32))

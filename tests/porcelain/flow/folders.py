@@ -9,10 +9,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed, from_sd
-from porcelain.flow.export_layout import landed_path, round_path
-from porcelain.flow.folding import Fold
-from porcelain.flow.sd import SdHeader, SdPart, SdRecord, SdUsage, read_sd, write_sd
+from porcelain.flow.assembly.entries import Landed, from_sd
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.folders.layout import landed_path, round_path
+from porcelain.flow.formats.sd import SdHeader, SdPart, SdRecord, SdUsage, write_sd
+from porcelain.flow.formats.sd_reading import read_sd
 from tests.porcelain.flow.sample import at
 
 SESSION = "0f0f0f0f-1111-4222-8333-444444444444"

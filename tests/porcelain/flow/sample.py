@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET, UnsetType
 
 from porcelain.flow.assembly import Assembled, assemble
-from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.folding import Fold
-from porcelain.flow.sd import sd_bytes
-from porcelain.flow.sf import SfNode, SfRelation, SfUnresolved
+from porcelain.flow.assembly.entries import Landed, from_page
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sd import sd_bytes
+from porcelain.flow.formats.sf import SfNode, SfRelation, SfUnresolved
 from porcelain.providers.records import Changes, Page, Part, Record, Usage
 
 SESSION = "5e55-1"
@@ -187,14 +187,11 @@ def _optional(values: list[str], none: int = 1) -> st.SearchStrategy[Any]:
     return st.sampled_from([*values, *[UNSET] * none])
 
 
-_TOOLS = ["t1", "t/2", "t_2", "t3"]
-_CHILDREN = ["kid", "kin/1", "kin_1"]
-_PARTS = st.one_of(
-    st.builds(text),
-    st.just(Part(k="reasoning", state="unavailable")),
-    st.builds(use, st.sampled_from(_TOOLS), st.sampled_from(["Bash", 'say "<&>"\u2028'])),
-    st.builds(result, st.sampled_from(_TOOLS)),
-)
+#: Names that ids cannot tell apart (an id has ``_`` for ``/``), and the same without them.
+_NAMES = {
+    True: (["t1", "t/2", "t_2", "t3"], ["kid", "kin/1", "kin_1"], ["r1", "r2", "r/3"]),
+    False: (["t1", "t-2", "t_2", "t3"], ["kid", "kin-1", "kin_1"], ["r1", "r2", "r-3"]),
+}
 _FLAGS = [
     "synthetic",
     "context_reset",
@@ -208,41 +205,60 @@ _FLAGS = [
     "notice",
     "auxiliary",
 ]
-RECORDS = st.builds(
-    Record,
-    id=_optional([f"i{n}" for n in range(9)], 3),
-    parent=_optional([f"i{n}" for n in range(9)], 3),
-    call=_optional(["c1", "c2", "c3"], 3),
-    run=_optional(["r1", "r2", "r/3"], 3),
-    continues=_optional(["i1", "gone"], 4),
-    tool=_optional(_TOOLS, 4),
-    child=_optional(_CHILDREN, 4),
-    batch=_optional(["w1"], 5),
-    label=_optional(["a label", "<b> & \u2029"], 4),
-    started_by=_optional(["main", "nobody"], 4),
-    from_=st.sampled_from(["agent", "agent", "external", "runtime"]),
-    time=st.one_of(st.just(UNSET), st.sampled_from([at(s) for s in (1, 2.5, 3, 900, 901, 2000)])),
-    trigger=_optional(["external", "notification", "unknown"], 3),
-    flags=st.one_of(st.just(UNSET), st.lists(st.sampled_from(_FLAGS), min_size=1, max_size=2, unique=True)),
-    parts=st.one_of(st.just(UNSET), st.lists(_PARTS, min_size=1, max_size=3)),
-    changes=st.one_of(st.just(UNSET), st.builds(Changes, added=st.integers(0, 9))),
-)
-#: (kind, stream, batch, records) of one file.
-FILES = st.lists(
-    st.tuples(
-        st.sampled_from(["transcript"] * 4 + ["agent_meta", "journal", "workflow_manifest", "changes"]),
-        st.sampled_from(["main", "main", *_CHILDREN]),
-        _optional(["w1"], 2),
-        st.lists(RECORDS, min_size=1, max_size=5),
-    ),
-    min_size=1,
-    max_size=7,
-)
+
+
+def _records(tools: list[str], children: list[str], runs: list[str]) -> st.SearchStrategy[Record]:
+    parts = st.one_of(
+        st.builds(text),
+        st.just(Part(k="reasoning", state="unavailable")),
+        st.builds(use, st.sampled_from(tools), st.sampled_from(["Bash", 'say "<&>"\u2028'])),
+        st.builds(result, st.sampled_from(tools)),
+    )
+    return st.builds(
+        Record,
+        id=_optional([f"i{n}" for n in range(9)], 3),
+        parent=_optional([f"i{n}" for n in range(9)], 3),
+        call=_optional(["c1", "c2", "c3"], 3),
+        run=_optional(runs, 3),
+        continues=_optional(["i1", "gone"], 4),
+        tool=_optional(tools, 4),
+        child=_optional(children, 4),
+        batch=_optional(["w1"], 5),
+        label=_optional(["a label", "<b> & \u2029"], 4),
+        started_by=_optional(["main", "nobody"], 4),
+        from_=st.sampled_from(["agent", "agent", "external", "runtime"]),
+        time=st.one_of(st.just(UNSET), st.sampled_from([at(s) for s in (1, 2.5, 3, 900, 901, 2000)])),
+        trigger=_optional(["external", "notification", "unknown"], 3),
+        flags=st.one_of(
+            st.just(UNSET), st.lists(st.sampled_from(_FLAGS), min_size=1, max_size=2, unique=True)
+        ),
+        parts=st.one_of(st.just(UNSET), st.lists(parts, min_size=1, max_size=3)),
+        changes=st.one_of(st.just(UNSET), st.builds(Changes, added=st.integers(0, 9))),
+    )
+
+
+def _files(names: tuple[list[str], list[str], list[str]]) -> st.SearchStrategy[Any]:
+    """(kind, stream, batch, records) of each file."""
+    return st.lists(
+        st.tuples(
+            st.sampled_from(["transcript"] * 4 + ["agent_meta", "journal", "workflow_manifest", "changes"]),
+            st.sampled_from(["main", "main", *names[1]]),
+            _optional(["w1"], 2),
+            st.lists(_records(*names), min_size=1, max_size=5),
+        ),
+        min_size=1,
+        max_size=7,
+    )
+
+
+_FILES = {clashing: _files(names) for clashing, names in _NAMES.items()}
+FILES = _FILES[True]
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> list[Landed]:
-    """Landed files of records put together at random: every rule of assembly meets what it does not expect."""
+def sessions(draw: st.DrawFn, clashing: bool = True) -> list[Landed]:
+    """Landed files of records put together at random: every rule of assembly meets what it does not expect. With
+    ``clashing``, some names differ only in what an id cannot hold."""
     return [
         landed(
             seq,
@@ -251,5 +267,5 @@ def sessions(draw: st.DrawFn) -> list[Landed]:
             stream=UNSET if kind in ("journal", "workflow_manifest") else stream,
             batch=batch,
         )
-        for seq, (kind, stream, batch, records) in enumerate(draw(FILES), 1)
+        for seq, (kind, stream, batch, records) in enumerate(draw(_FILES[clashing]), 1)
     ]

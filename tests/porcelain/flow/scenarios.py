@@ -12,10 +12,11 @@ from msgspec import UNSET, Raw, Struct, field
 from msgspec.structs import replace
 
 from porcelain.flow.assembly import Written, rounds
-from porcelain.flow.entries import Landed, from_sd
-from porcelain.flow.folding import Fold
-from porcelain.flow.sd import SdHeader, SdPart, SdRecord, SdUsage, read_sd, write_sd
-from porcelain.flow.times import instant, rfc3339nano
+from porcelain.flow.assembly.entries import Landed, from_sd
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.formats.sd import SdHeader, SdPart, SdRecord, SdUsage, write_sd
+from porcelain.flow.formats.sd_reading import read_sd
+from porcelain.flow.formats.times import instant, rfc3339nano
 
 Step = dict[str, Any]
 BASE = instant("2026-01-01T00:00:00Z") or 0

@@ -5,9 +5,9 @@ from msgspec import UNSET
 
 from porcelain.flow.assembly import Assembled
 from porcelain.flow.assembly.dialects import DIALECTS
+from porcelain.flow.assembly.entries import Landed
 from porcelain.flow.assembly.talks import MAX_HOPS
-from porcelain.flow.entries import Landed
-from porcelain.flow.sf import Ref
+from porcelain.flow.formats.sf import Ref
 from porcelain.providers.records import Changes, Part, Record
 from tests.porcelain.flow.sample import (
     SESSION,

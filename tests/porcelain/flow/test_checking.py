@@ -14,8 +14,8 @@ from objstore import kinds
 from objstore.batch import Batch
 from objstore.core import ListOf
 from objstore.store import Store, load
-from porcelain.flow.checking import ConversationCheck, check_conversation
-from porcelain.flow.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import flow_ref, landed_ref
+from porcelain.flow.checking.store_check import ConversationCheck, check_conversation
 from tests.porcelain.importing.driving import TIDEPOOL, copy_home, opened, succeed
 
 NAME = TIDEPOOL.stem
@@ -156,8 +156,8 @@ def test_pages_that_were_changed_after_their_round(store: Path) -> None:
     def change(entry: Any, batch: Batch, view: Any) -> Any:
         import hashlib
 
-        from porcelain.flow.landed import page_records
-        from porcelain.flow.sd import sd_bytes
+        from porcelain.flow.chain.landed import page_records
+        from porcelain.flow.formats.sd import sd_bytes
 
         page = replace(load(view, bytes.fromhex(entry.pages[-1])), at="2020-01-01T00:00:00Z")
         digest = hashlib.sha256(sd_bytes(page, page_records(view, page))).hexdigest()

@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import given
 from msgspec import UNSET, Raw
 
-from porcelain.flow.entries import Changed, Result, Use, from_page, from_sd
-from porcelain.flow.sd import SdFile, SdHeader, SdPart, SdRecord, read_sd, sd_bytes
+from porcelain.flow.assembly.entries import Changed, Result, Use, from_page, from_sd
+from porcelain.flow.formats.sd import SdFile, SdHeader, SdPart, SdRecord, sd_bytes
+from porcelain.flow.formats.sd_reading import read_sd
 from porcelain.providers.records import Changes, Record
 from tests.porcelain.flow.sample import FILES, asked, page, result, said, text, use
 

@@ -20,14 +20,16 @@ from msgspec.structs import replace
 from objstore import kinds
 from objstore.errors import CheckFailed
 from objstore.store import Store
-from porcelain.flow.export_chain import chains_of, pick_chain
-from porcelain.flow.export_folder import export_chain
-from porcelain.flow.folder_check import check_folder
-from porcelain.flow.folder_check_scan import scan
-from porcelain.flow.import_foreign import conversations_of, import_conversation
-from porcelain.flow.import_kinds import FlowFile
-from porcelain.flow.sd import SdPart, read_sd, write_sd
-from porcelain.flow.sf import SfNode, read_round, write_round
+from porcelain.flow.checking.folder_check import check_folder
+from porcelain.flow.checking.folder_scan import scan
+from porcelain.flow.folders.export_chain import chains_of, pick_chain
+from porcelain.flow.folders.export_folder import export_chain
+from porcelain.flow.folders.import_foreign import conversations_of, import_conversation
+from porcelain.flow.folders.import_kinds import FlowFile
+from porcelain.flow.formats.sd import SdPart, write_sd
+from porcelain.flow.formats.sd_reading import read_sd
+from porcelain.flow.formats.sf import SfNode, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.folders import (
     SESSION,
     build,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from porcelain.flow.assembly.dialects import DIALECTS
-from porcelain.flow.folding import fold_rounds
-from porcelain.flow.sf import read_round
+from porcelain.flow.chain.folding import fold_rounds
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.folders import SESSION, build, chain, landed_files
 from tests.porcelain.importing.driving import HOME, objstore, succeed
 

@@ -13,12 +13,14 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from objstore.errors import NotFound
-from porcelain.flow.checking_report import FlowProblem
-from porcelain.flow.folder_check import check_folder, check_landed_file, check_round_file
-from porcelain.flow.folder_check_scan import scan
-from porcelain.flow.sd import SdError, write_sd
-from porcelain.flow.sf import Ref, Round, RoundError, SfRelation, SfUnresolved, read_round
-from porcelain.flow.sf import write_round as write
+from porcelain.flow.checking.folder_check import check_folder
+from porcelain.flow.checking.folder_files import check_landed_file, check_round_file
+from porcelain.flow.checking.folder_scan import scan
+from porcelain.flow.checking.report import FlowProblem
+from porcelain.flow.formats.sd import SdError, write_sd
+from porcelain.flow.formats.sf import Ref, Round, RoundError, SfRelation, SfUnresolved
+from porcelain.flow.formats.sf import write_round as write
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.folders import (
     SESSION,
     build,

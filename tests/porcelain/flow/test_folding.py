@@ -5,8 +5,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from porcelain.flow.assembly import rounds
-from porcelain.flow.folding import Fold, apply, fold_partial, fold_rounds
-from porcelain.flow.sf import Round, RoundError, read_round, write_round
+from porcelain.flow.chain.folding import Fold, apply, fold_partial, fold_rounds
+from porcelain.flow.formats.sf import Round, RoundError, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.sample import SESSION, conversation, state
 
 

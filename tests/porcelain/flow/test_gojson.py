@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from porcelain.flow import gojson
+from porcelain.flow.formats import gojson
 
 TEXT = st.text(st.one_of(st.characters(codec="utf-8"), st.sampled_from('<>&\u2028\u2029"\\\x00\b\f\x7f/')))
 

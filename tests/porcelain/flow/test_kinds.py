@@ -4,15 +4,17 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
 from objstore import canonical, kinds
-from objstore.errors import CheckFailed
+from objstore.errors import CheckFailed, NotFound
+from objstore.memory import MemoryDatabase
+from objstore.store import Store
 from porcelain.flow.assembly import rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold
-from porcelain.flow.kinds import (
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain.folding import Fold
+from porcelain.flow.chain.kinds import (
     FlowNode,
     FlowRelation,
     FlowRound,
@@ -21,9 +23,11 @@ from porcelain.flow.kinds import (
     commit_counts,
     from_frame,
     from_round,
-    to_round,
+    to_frames,
+    to_header,
 )
-from porcelain.flow.sf import Round, SfNode, read_round, write_round
+from porcelain.flow.formats.sf import Round, SfHeader, SfNode, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from tests.porcelain.flow.sample import SESSION, conversation, sessions
 
 LISTS = ["aa" * 32, "bb" * 32]
@@ -37,18 +41,19 @@ def kept(frame: Struct, name: str) -> Any:
 
 
 def back(round_: Round) -> Round:
-    names = {SfNode: "flow-node"}
-    frames = []
+    store = Store(MemoryDatabase())
+    batch = store.batch()
+    keys = []
     for frame in [*round_.nodes, *round_.relations, *round_.unresolved]:
         stored = from_frame(frame)
-        name = names.get(type(frame)) or (
-            "flow-relation" if isinstance(stored, FlowRelation) else "flow-unresolved"
-        )
-        frames.append(kept(stored, name))
+        name = stored.type
+        keys.append(bytes.fromhex(batch.put(name, kinds.encode(kept(stored, name)))))
+    store.commit(batch)
     previous = "cc" * 32 if round_.header.round > 1 else None
     entry = kept(from_round(round_, LISTS, previous), "flow-round")
     assert commit_counts(entry).nodes == len(round_.nodes)
-    return to_round(entry, frames)
+    with store.snapshot() as view:
+        return Round(to_header(entry), *to_frames(view, keys), entry.commit)
 
 
 @given(sessions())
@@ -105,3 +110,23 @@ def test_attributes_of_others_are_put_in_order() -> None:
     assert canonical_attrs(SfNode("x", 1)) == SfNode("x", 1)
     with pytest.raises(CheckFailed):
         canonical_attrs(SfNode("x", 1, attrs=Raw(b'{"a":1.5}')))
+
+
+def test_attributes_that_look_like_the_end_of_an_object() -> None:
+    """Nodes are read together by their last key; one that has the same inside is read by itself."""
+    frames = [
+        SfNode("a", 1, kind="tool", attrs=Raw(b'{"a":{"type":"flow-node"},"b":1}')),
+        SfNode("b", 1, kind='say "type":"flow-node"}'),
+    ]
+    header = SfHeader("sf/1", "c", "s", 1, UNSET, 1, 1, "d", "v1", "v1")
+    assert back(Round(header, frames, [], [], "e")).nodes == frames
+
+
+def test_what_is_no_frame_is_refused() -> None:
+    store = Store(MemoryDatabase())
+    other = bytes.fromhex(store.put({"text": "x", "type": "text"}))
+    with store.snapshot() as view:
+        with pytest.raises(CheckFailed, match="not a frame"):
+            to_frames(view, [other])
+        with pytest.raises(NotFound):
+            to_frames(view, [bytes(32)])

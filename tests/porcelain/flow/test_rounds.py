@@ -14,9 +14,10 @@ from msgspec import UNSET
 
 from objstore.errors import CheckFailed
 from porcelain.flow.assembly import ROUND_BYTES, delta, next_round, rounds
-from porcelain.flow.entries import Landed
-from porcelain.flow.folding import Fold, apply, fold_rounds
-from porcelain.flow.sf import SfUnresolved, input_digest, read_round, write_round
+from porcelain.flow.assembly.entries import Landed
+from porcelain.flow.chain.folding import Fold, apply, fold_rounds
+from porcelain.flow.formats.sf import SfUnresolved, input_digest, write_round
+from porcelain.flow.formats.sf_reading import read_round
 from porcelain.providers.records import Record
 from tests.porcelain.flow.sample import (
     SESSION,
@@ -188,28 +189,36 @@ def test_missing_files_are_refused() -> None:
 _PROGRAM = """
 import hashlib
 from porcelain.flow.assembly import rounds
-from porcelain.flow.folding import Fold
+from porcelain.flow.chain.folding import Fold
 from tests.porcelain.flow.sample import SESSION, conversation
 data = b"".join(w.data for w in rounds(conversation(), Fold(), conversation=SESSION, session=SESSION, budget=5000))
 print(hashlib.sha256(data).hexdigest())
 """
 
 
-def test_another_process_with_another_hash_seed_writes_the_same_bytes() -> None:
+@pytest.mark.parametrize(
+    "surroundings",
+    [
+        {"PYTHONHASHSEED": "1"},
+        {"PYTHONHASHSEED": "4242", "TZ": "Asia/Kathmandu", "LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8"},
+        {"PYTHONHASHSEED": "7", "TZ": "America/St_Johns", "LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0"},
+        {"PYTHONHASHSEED": "7", "TZ": ":nowhere", "LC_ALL": "POSIX", "PYTHONOPTIMIZE": "2"},
+    ],
+)
+def test_another_process_elsewhere_writes_the_same_bytes(surroundings: dict[str, str]) -> None:
+    """Another hash seed, time zone and locale make no difference."""
     data, _ = chain(conversation(), budget=5000)
     expected = hashlib.sha256(b"".join(data)).hexdigest()
     root = Path(__file__).resolve().parents[3]
-    for seed in ("1", "4242"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)}
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
-            env=environment,
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert done.stdout.strip() == expected
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env={**os.environ, **surroundings, "PYTHONPATH": str(root)},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == expected
 
 
 @settings(max_examples=30)

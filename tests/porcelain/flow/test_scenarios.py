@@ -86,7 +86,7 @@ def check(key: str, wanted: Any, point: Checkpoint, agents: dict[str, str]) -> N
 
 
 def moment(offset: str) -> str:
-    from porcelain.flow.times import rfc3339nano
+    from porcelain.flow.formats.times import rfc3339nano
 
     return rfc3339nano(BASE + duration(offset.removeprefix("+")))
 

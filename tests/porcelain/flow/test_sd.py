@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from porcelain.flow.sd import SdError, iter_sd, read_sd, rewrites, sd_bytes, write_sd
+from porcelain.flow.formats.sd import SdError, sd_bytes, write_sd
+from porcelain.flow.formats.sd_reading import check_sd, iter_sd, read_sd, rewrites
 from porcelain.providers.records import Changes, Dropped, Page, Part, Record, Usage
 from tests.porcelain.flow.sample import CONTENT, DATA, FILES, at, page
 
@@ -195,3 +196,30 @@ def test_our_own_form_reads_back(files: list[tuple[str, str, Any, list[Record]]]
         for record, row in zip(records, file.records, strict=True):
             assert (row.id, row.label, row.from_) == (record.id, record.label, record.from_)
             assert all(part.data is UNSET for part in row.parts or ())
+
+
+@given(FILES, st.data())
+def test_what_is_plain_to_see_is_what_the_reader_of_lines_sees(files: list[Any], data: st.DataObject) -> None:
+    """``check_sd`` never accepts what ``iter_sd`` refuses, and finds the same where it accepts."""
+    kind, stream, batch, records = files[0]
+    whole = sd_bytes(page(1, records, kind=kind, stream=stream, batch=batch), records)
+    found = check_sd(whole)
+    read = read_sd(whole, exact=True)
+    assert found == (read.header, read.records, read.digest)
+    place = data.draw(st.integers(0, len(whole) - 1))
+    bad = (
+        whole[:place]
+        + data.draw(st.sampled_from([b"", b"\n", b" ", b"{", b"}\n{", b"\xff", b"0"]))
+        + whole[place + 1 :]
+    )
+    # A digest that fits, so that only the lines themselves can be at fault.
+    end = bad.rfind(b'{"t":"end"')
+    if end > 0:
+        bad = bad[:end] + b'{"t":"end","records":%d,"digest":"%s"}\n' % (
+            len(records),
+            hashlib.sha256(bad[:end]).hexdigest().encode(),
+        )
+    found = check_sd(bad)
+    if found is not None:
+        read = read_sd(bad, exact=True)
+        assert found == (read.header, read.records, read.digest)

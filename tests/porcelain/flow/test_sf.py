@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.flow.sf import RoundError, input_digest, read_round, write_round
+from porcelain.flow.formats.sf import RoundError, input_digest, write_round
+from porcelain.flow.formats.sf_reading import read_lines, read_round
 
 Frame = dict[str, Any]
 
@@ -259,3 +260,24 @@ def test_input_digest() -> None:
     assert first == plain(b"\0" + one.encode() + b"\0" + two.encode())
     assert input_digest(first, []) == plain(first.encode())
     assert input_digest(first, [one]) == plain(first.encode() + b"\0" + one.encode())
+
+
+@given(st.data())
+def test_reading_together_accepts_what_reading_line_by_line_does(data: st.DataObject) -> None:
+    whole = sealed(header(), NODE, GONE, RELATION)
+    assert read_round(whole) == read_lines(whole, exact=True)
+    end = whole.rindex(b'{"t":"commit"')
+    place = data.draw(st.integers(0, end - 1))
+    patch = data.draw(st.sampled_from([b"", b"\n", b" ", b"{", b"}\n{", b"\xff", b"0", b'"', b"\\u0041"]))
+    body = whole[:place] + patch + whole[place + data.draw(st.integers(0, 3)) : end]
+    commit = {
+        "t": "commit",
+        "digest": hashlib.sha256(body).hexdigest(),
+        "counts": json.loads(whole[end:])["counts"],
+    }
+    bad = body + line(commit)
+    try:
+        found = read_round(bad, exact=True)
+    except RoundError:
+        return
+    assert found == read_lines(bad, exact=True)

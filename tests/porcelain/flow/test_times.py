@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.flow.times import instant, rfc3339nano, trim
+from porcelain.flow.formats.times import instant, rfc3339nano, trim
 
 
 @pytest.mark.parametrize(

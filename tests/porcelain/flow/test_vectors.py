@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from porcelain.flow.assembly import next_round
-from porcelain.flow.entries import from_sd
-from porcelain.flow.folding import Fold, fold_partial
-from porcelain.flow.sd import read_sd, rewrites
-from porcelain.flow.sf import input_digest, read_round, write_round
+from porcelain.flow.assembly.entries import from_sd
+from porcelain.flow.chain.folding import Fold, fold_partial
+from porcelain.flow.formats.sd_reading import read_sd, rewrites
+from porcelain.flow.formats.sf import input_digest, write_round
+from porcelain.flow.formats.sf_reading import read_round
 
 SESSION = "00000001-0000-4000-8000-000000000001"
 COMMIT = "befb6026a5776f481ed79bb59cc7ff0fbabd36db8e4d174156230ac3051d723d"

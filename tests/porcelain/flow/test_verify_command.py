@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from objstore import kinds
 from objstore.store import Store, load
-from porcelain.flow.naming import landed_ref
-from tests.porcelain.importing.driving import HOME, TIDEPOOL, objstore, succeed
+from porcelain.flow.chain.naming import landed_ref
+from tests.porcelain.importing.driving import CONVERSATIONS, HOME, RECORDS, TIDEPOOL, objstore, succeed
 
 NAME = TIDEPOOL.stem
 
@@ -40,7 +40,7 @@ def damage(store: Path) -> None:
 def test_all_is_well(store: Path) -> None:
     result = succeed(store, "flow", "verify")
     assert result.out == ""
-    assert result.err.startswith("checked 13 conversations, 24 pages, 361 records, ")
+    assert result.err.startswith(f"checked {CONVERSATIONS} conversations, 52 pages, {RECORDS} records, ")
     assert result.err.endswith(" rounds: all digests match\n")
     assert succeed(store, "--quiet", "flow", "verify").err == ""
 
@@ -62,7 +62,7 @@ def test_json_is_one_line_a_conversation(store: Path) -> None:
     result = objstore(store, "flow", "verify", "--json")
     assert result.code == 1
     documents = [json.loads(line) for line in result.out.splitlines()]
-    assert len(documents) == 13
+    assert len(documents) == CONVERSATIONS
     (bad,) = [document for document in documents if document["problems"]]
     assert (bad["provider"], bad["conversation"], bad["pages"], bad["records"]) == ("claude", NAME, 1, 42)
     (problem,) = bad["problems"]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from porcelain.flow.annotations import annotation
-from porcelain.flow.checking_report import ConversationCheck, FlowProblem
-from porcelain.flow.junit import junit
+from porcelain.flow.checking.annotations import annotation
+from porcelain.flow.checking.junit import junit
+from porcelain.flow.checking.report import ConversationCheck, FlowProblem
 from tests.porcelain.flow.folders import SESSION, build
 from tests.porcelain.importing.driving import HOME, ROOT, environment, objstore, succeed
 

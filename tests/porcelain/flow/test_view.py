@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from porcelain.flow.view_yaml import to_yaml
+from porcelain.flow.views.yaml import to_yaml
 from tests.porcelain.flow.folders import SESSION, build, chain, landed_files
 from tests.porcelain.importing.driving import TIDEPOOL, copy_home, objstore, succeed
 
@@ -96,10 +96,10 @@ def test_a_conversation_without_rounds_has_no_view(store: Path, tmp_path: Path) 
 
 
 def test_landed_files_that_do_not_match_are_told(tmp_path: Path) -> None:
-    from porcelain.flow.folding import fold_rounds
-    from porcelain.flow.sf import read_round
-    from porcelain.flow.view_document import view_document
-    from porcelain.flow.view_source import Source, ViewRound
+    from porcelain.flow.chain.folding import fold_rounds
+    from porcelain.flow.formats.sf_reading import read_round
+    from porcelain.flow.views.document import view_document
+    from porcelain.flow.views.source import Source, ViewRound
 
     rounds = [read_round(data) for data, _ in chain(landed_files(), 1, 3)]
     for problem, state in (

@@ -13,13 +13,15 @@ import pytest
 
 from objstore.errors import Conflict
 from objstore.store import Store
-from porcelain.flow import watch, watch_changes
-from porcelain.flow.folder_check import check_folder
-from porcelain.flow.folder_check_scan import scan
-from porcelain.flow.naming import flow_ref
-from porcelain.flow.watch_pass import Pass
+from porcelain.flow.chain.naming import flow_ref
+from porcelain.flow.checking.folder_check import check_folder
+from porcelain.flow.checking.folder_scan import scan
+from porcelain.flow.commands import watch
+from porcelain.flow.watching import changes as watch_changes
+from porcelain.flow.watching.looking import Pass
 from tests.porcelain.flow.folders import tree
 from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
     HOME,
     TIDEPOOL,
     copy_home,
@@ -52,7 +54,10 @@ def test_assembly_of_what_has_landed(tmp_path: Path) -> None:
     store = tmp_path / "store"
     succeed(store, "flow", "land", home=HOME)
     assert heads(store) == {}
-    assert succeed(store, "flow", "assemble").err == "13 new rounds in 13 conversations\n"
+    assert (
+        succeed(store, "flow", "assemble").err
+        == f"{CONVERSATIONS} new rounds in {CONVERSATIONS} conversations\n"
+    )
     wanted = heads(store)
     assert succeed(store, "flow", "assemble").err == "0 new rounds in 0 conversations\n"
     forget_rounds(store)

@@ -19,9 +19,9 @@ import msgspec
 
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.flow.landed import page_records, pages
-from porcelain.flow.naming import best_heads
-from porcelain.flow.store import stored_fold
+from porcelain.flow.chain.fold_store import stored_fold
+from porcelain.flow.chain.landed import page_records, pages
+from porcelain.flow.chain.naming import best_heads
 from porcelain.lineage.kinds import Fact
 from porcelain.lineage.projection import Projection, project
 from porcelain.lineage.store import all_facts
@@ -30,14 +30,21 @@ from porcelain.providers.records import Page, Record, page_record_ids
 
 ROOT = Path(__file__).resolve().parents[3]
 HOME = ROOT / "fixtures" / "home"
+#: How many conversations are in it, how many files of theirs, and how many records.
+CONVERSATIONS, FILES, RECORDS = 30, 53, 762
 TIDEPOOL = Path(".claude/projects/-home-mira-src-tidepool/5c5fd944-d386-42dd-9b31-250b1a31a74a.jsonl")
 #: What would lead a command away from the store and the home folder that a test gives it.
 _OVERRIDES = (
     "OBJSTORE_DIR",
     "OBJSTORE_DEBUG",
     "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "FACTORY_DIR",
+    "FACTORY_HOME_OVERRIDE",
+    "OPENCODE_DB",
     "PI_CODING_AGENT_DIR",
     "PI_CODING_AGENT_SESSION_DIR",
+    "PI_CONFIG_DIR",
     "XDG_DATA_HOME",
     "COLUMNS",
 )
@@ -123,9 +130,11 @@ def patched(path: Path, *lines: str) -> Path:
     return path
 
 
-#: Lines for ``patched`` that make small files come in many pieces and transactions.
+#: Lines for ``patched`` that make small files come in many pieces and transactions, as if they were large.
 SMALL_PIECES = (
     "import porcelain.providers.landing, porcelain.providers.pages, porcelain.importing.run",
+    "import porcelain.flow.assembly.growing",
+    "porcelain.flow.assembly.growing.STANDING_ROWS = 0",
     "porcelain.providers.pages.PAGE_BYTES = 4096",
     "porcelain.providers.landing.CHUNK_BYTES = 8192",
     "porcelain.importing.run._COMMIT_OBJECTS = 40",

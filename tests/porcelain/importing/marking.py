@@ -5,8 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import zstandard
 
 from tests.porcelain.importing.driving import copy_home
 
@@ -23,7 +27,17 @@ _PLAIN = set(re.findall(r"\w+", """
     media_type mimeType customTitle forkedFrom operation status service_tier key
     parentId toolCallId toolName responseId stopReason parentSession branchedFrom firstKeptEntryId fromId targetId
     modelId provider api label commandMode encoding
+    id session_id turn_id thread_id call_id response_id agent_id forked_from_id parent_thread_id sender_thread_id
+    receiver_thread_ids window_id cli_version originator source thread_source history_mode commit_hash branch
+    repository_url thread_name updated_at namespace phase content_item_kinds reasoning_effort approval_policy
+    titleSource attribution updatedAt pad agent agentSource purpose previousSessionFiles
+    hostId owner visibility interactionMode reasoningEffort openaiMessageId turnId reason resultKind sessionTitle
+    callingSessionId callingToolUseId forkedAtMessageId parent providerLock autonomyMode
+    sessionID messageID parentID projectID modelID providerID directory worktree root slug mode finish callID tool
+    snapshot parentSessionId session_id message_id parent_id project_id
     """))  # fmt: skip
+#: Columns of OpenCode's database, and those that hold JSON.
+_COLUMNS = {"session": ("title",), "message": ("data",), "part": ("data",)}
 
 
 class Marker:
@@ -46,8 +60,17 @@ class Marker:
             case list():
                 return [self.value(one, key) for one in value]
             case dict():
-                return {name: self.value(one, name) for name, one in value.items()}
+                # A title that a person gave is a name.
+                given = "user" in (value.get("source"), value.get("titleSource"))
+                return {
+                    name: one if given and name == "title" else self.value(one, name)
+                    for name, one in value.items()
+                }
         return value
+
+    def lines(self, data: bytes) -> bytes:
+        """All lines of a transcript."""
+        return b"\n".join([self.line(line) for line in data.split(b"\n")])
 
     def line(self, line: bytes) -> bytes:
         """One line; one that is no JSON gets marks at the beginning of its texts, or else at its end."""
@@ -59,14 +82,30 @@ class Marker:
         return json.dumps(self.value(value), separators=(",", ":")).encode()
 
 
+def _mark_database(path: Path, marker: Marker) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        for table, columns in _COLUMNS.items():
+            for column in columns:
+                for ident, text in database.execute(
+                    f"SELECT id, {column} FROM {table} ORDER BY id"
+                ).fetchall():
+                    marked = marker.line(text.encode()).decode() if column == "data" else f"{marker()} {text}"
+                    database.execute(f"UPDATE {table} SET {column} = ? WHERE id = ?", (marked, ident))
+        database.commit()
+
+
 def marked_home(target: Path) -> tuple[Path, int]:
     """A home folder with marked conversations, and how many marks there are."""
     home = copy_home(target)
     marker = Marker()
     for path in sorted(home.rglob("*")):
         if path.suffix == ".jsonl":
-            lines = path.read_bytes().split(b"\n")
-            path.write_bytes(b"\n".join([marker.line(line) for line in lines]))
+            path.write_bytes(marker.lines(path.read_bytes()))
+        elif path.suffix == ".zst":
+            data = marker.lines(zstandard.ZstdDecompressor().decompress(path.read_bytes()))
+            path.write_bytes(zstandard.ZstdCompressor().compress(data))
+        elif path.suffix == ".db":
+            _mark_database(path, marker)
         elif path.suffix == ".json":
             path.write_bytes(marker.line(path.read_bytes()))
         elif path.is_file():

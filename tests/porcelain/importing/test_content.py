@@ -12,6 +12,7 @@ from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.importing.keeping import content_ref
 from tests.porcelain.importing.driving import (
+    FILES,
     TIDEPOOL,
     copy_home,
     held,
@@ -113,7 +114,7 @@ def test_turning_it_on_later_reads_everything_once_more(tmp_path: Path, home: Pa
     before = held(store)
     keep(store, "on")
     waiting = succeed(store, "status", "--json", home=home).json["waiting"]
-    assert sum(place["changedFiles"] for place in waiting) == 24
+    assert sum(place["changedFiles"] for place in waiting) == FILES
     result = succeed(store, "import", "--json", home=home).json
     assert (result["records"], result["rounds"], result["contentKept"]) == (0, 0, True)
     assert result["sourceBytes"] >= first["sourceBytes"] - 100
@@ -150,7 +151,7 @@ def test_turning_it_off_keeps_what_is_there_and_no_more(tmp_path: Path, home: Pa
 def test_an_import_that_only_brings_content_is_an_import_run(tmp_path: Path, home: Path) -> None:
     store = tmp_path / "store"
     succeed(store, "import", home=home)
-    assert len(projection(store).tables["import_runs"]) == 2
+    assert len(projection(store).tables["import_runs"]) == 6
     keep(store, "on")
     succeed(store, "import", home=home)
     runs = projection(store).tables["import_runs"]

@@ -14,6 +14,7 @@ from porcelain.lineage.schema import TABLES
 from porcelain.lineage.sqlite_view import write_sqlite
 from porcelain.lineage.store import all_facts
 from tests.porcelain.importing.driving import (
+    RECORDS,
     SMALL_PIECES,
     copy_home,
     held,
@@ -97,7 +98,7 @@ def test_the_exported_views_are_the_same_bytes(one: Path, home: Path) -> None:
                     rows[table.name] = connection.execute(query).fetchall()
             dumps.append(rows)
     assert dumps[0] == dumps[1]
-    assert len(dumps[0]["events"]) == 361
+    assert len(dumps[0]["events"]) == RECORDS
 
 
 def test_a_view_of_one_store_is_always_the_same_bytes(one: Path) -> None:

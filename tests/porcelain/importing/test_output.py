@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 
 from plumbing.output import display_width
 from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
     HOME,
+    RECORDS,
     TIDEPOOL,
     copy_home,
     environment,
@@ -63,16 +66,20 @@ def test_for_a_person(store: Path, home: Path) -> None:
     result = succeed(store, "import", home=home)
     assert result.err == f"made a store in {store}\n"
     lines = result.out.splitlines()
-    assert [" ".join(line.split()) for line in lines[:3]] == [
+    assert [" ".join(line.split()) for line in lines[:7]] == [
         "agent where conversations files new grown unchanged records",
         f"Claude Code {home}/.claude/projects 8 19 8 0 0 279",
+        f"Codex {home}/.codex 5 7 5 0 0 224",
+        f"Factory Droid {home}/.factory/sessions 3 8 3 0 0 52",
+        f"oh-my-pi {home}/.omp/agent/sessions 4 7 4 0 0 79",
+        f"OpenCode {home}/.local/share/opencode 5 7 5 0 0 46",
         f"Pi {home}/.pi/agent/sessions 5 5 5 0 0 82",
     ]
-    assert lines[3].startswith("Claude Code: 5 damaged places ")
-    assert lines[4].startswith("Claude Code: 1 file with an incomplete last line")
-    assert lines[5] == "Claude Code: 2 files without any conversation, left out"
-    assert " new objects from 292.1 kB read, without message text; " in lines[7]
-    assert lines[7].endswith(f"; {len(held(store).folds)} rounds of structure")
+    assert lines[7].startswith("Claude Code: 5 damaged places ")
+    assert lines[8].startswith("Claude Code: 1 file with an incomplete last line")
+    assert lines[9] == "Claude Code: 2 files without any conversation, left out"
+    assert " new objects from " in lines[-3] and " kB read, without message text; " in lines[-3]
+    assert lines[-3].endswith(f"; {len(held(store).folds)} rounds of structure")
     assert lines[-1] == "next: objstore status, objstore lineage sessions, objstore flow show ID"
 
 
@@ -83,13 +90,13 @@ def test_for_a_script(store: Path, home: Path) -> None:
     assert document.keys() == {
         "contentKept", "objects", "places", "problems", "records", "rounds", "sourceBytes",
     }  # fmt: skip
-    claude, pi = document["places"]
+    claude, *_, pi = document["places"]
     assert claude == {
         "checked": 0, "conflicts": 0, "conversations": 8, "damaged": 5, "files": 19, "gone": 0, "grown": 0,
         "leftOut": 2, "new": 8, "pending": 1, "provider": "claude", "records": 279, "root": f"{home}/.claude/projects",
     }  # fmt: skip
     assert (pi["provider"], pi["new"], pi["records"]) == ("pi", 5, 82)
-    assert (document["records"], document["problems"]) == (361, [])
+    assert (document["records"], document["problems"]) == (RECORDS, [])
     assert document["rounds"] == len(held(store).folds)
 
 
@@ -114,13 +121,19 @@ def test_only_some_agents(store: Path, home: Path, words: tuple[str, ...], agent
 def test_agents_own_variables_are_honoured(store: Path, home: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (home / ".claude").rename(tmp_path / "elsewhere" / "claude")
-    (home / ".pi").rename(tmp_path / "elsewhere" / "pi")
+    for name in (".codex", ".factory", ".local", ".pi"):
+        (home / name).rename(tmp_path / "elsewhere" / name[1:])
+    # Pi's variable is oh-my-pi's as well: what it keeps in its own folder then is not looked at.
     env = {
         "CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere" / "claude"),
+        "CODEX_HOME": str(tmp_path / "elsewhere" / "codex"),
+        "FACTORY_DIR": str(tmp_path / "elsewhere" / "factory"),
         "PI_CODING_AGENT_DIR": str(tmp_path / "elsewhere" / "pi" / "agent"),
+        "XDG_DATA_HOME": str(tmp_path / "elsewhere" / "local" / "share"),
     }
-    assert succeed(store, "import", "--json", home=home).json["records"] == 0
-    assert succeed(store, "import", "--json", home=home, **env).json["records"] == 361
+    omp = succeed(store, "import", "--json", home=home).json
+    assert [place["provider"] for place in omp["places"]] == ["oh-my-pi"]
+    assert succeed(store, "import", "--json", home=home, **env).json["records"] == RECORDS - omp["records"]
 
 
 def test_one_file(store: Path) -> None:
@@ -135,6 +148,27 @@ def test_a_folder_given_twice_or_inside_another_is_imported_once(store: Path, ho
     document = succeed(store, "import", "--json", claude, claude, claude / "projects").json
     assert document["records"] == 279
     assert objstore(store, "flow", "verify").code == 0
+
+
+def test_somebodys_home_folder(store: Path, home: Path, tmp_path: Path) -> None:
+    """What is imported from a copy of a home folder is what would be at home."""
+    at_home = succeed(store, "import", "--json", home=home).json
+    copied = succeed(tmp_path / "other", "import", "--json", home).json
+    assert [{**place, "root": ""} for place in copied["places"]] == [
+        {**place, "root": ""} for place in at_home["places"]
+    ]
+    assert copied["objects"] == at_home["objects"]
+
+
+def test_what_is_another_agents_is_not_left_out(store: Path, home: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
+    shutil.copytree(home / ".pi" / "agent" / "sessions", both / "one")
+    shutil.copytree(home / ".factory" / "sessions", both / "other")
+    document = succeed(store, "import", "--json", both).json
+    # A file of noise is nobody's.
+    assert [(p["provider"], p["conversations"], p["leftOut"]) for p in document["places"]] == [
+        ("factory", 3, 1), ("pi", 5, 1),
+    ]  # fmt: skip
 
 
 def test_nothing_there(store: Path, tmp_path: Path) -> None:
@@ -166,7 +200,7 @@ def test_a_narrow_terminal(store: Path, home: Path) -> None:
         shown = on_terminal(store, home, *words, columns=100).splitlines()
         assert max(map(display_width, shown)) <= 100, words
     shown = on_terminal(store, home, "lineage", "sessions", columns=40).splitlines()
-    assert len(shown) == 14 and all("…" in line for line in shown[1:3])
+    assert len(shown) == 1 + CONVERSATIONS and all("…" in line for line in shown[1:3])
     tree = on_terminal(store, home, "flow", "show", "5c5f", columns=40).partition("\r\n\r\n")[2]
     assert len(tree.splitlines()) > 30
     assert max(map(display_width, tree.splitlines())) <= 40
@@ -180,7 +214,9 @@ def test_progress_is_for_terminals(store: Path, home: Path, tmp_path: Path) -> N
         "take = importing._Import._take",
         "importing._Import._take = lambda self, piece: (time.sleep(0.01), take(self, piece))[1]",
     )
-    shown = on_terminal(store, home, "import", script=script, columns=60)
+    # OpenCode's share of a database is an estimate: there is nothing exact to say of it.
+    folders = (str(home / ".claude"), str(home / ".pi"))
+    shown = on_terminal(store, home, "import", *folders, script=script, columns=60)
     drawn = [line for line in shown.split("\r") if "%" in line]
     assert len(drawn) > 3 and all(len(line) < 60 for line in drawn)
     assert "100%" in drawn[-1] and "292.1 kB of 292.5 kB" in drawn[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,6 +125,34 @@ def resets(records: list[dict[str, Any]]) -> set[str]:
     return {one["uuid"] for one in records[1:] if one.get("subtype") == "compact_boundary"}
 
 
+#: What the client itself wrote in a person's name begins with.
+_CLIENTS = (
+    "<task-notification",
+    "<local-command",
+    "<command-name",
+    "<bash",
+    "[Request interrupted",
+    "Caveat",
+)
+
+
+def is_typed(record: dict[str, Any]) -> bool:
+    """Whether a line of a main transcript is something that a person typed."""
+    attachment = record.get("attachment") or {}
+    if record.get("type") == "attachment":
+        return attachment.get("type") == "queued_command" and attachment.get("commandMode") == "prompt"
+    if record.get("type") != "user" or record.get("isMeta") or record.get("isCompactSummary"):
+        return False
+    if record.get("isSidechain"):
+        return (record.get("origin") or {}).get("kind") == "human"
+    content = message(record).get("content")
+    if isinstance(content, list):
+        if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in content):
+            return False
+        content = "".join(block.get("text", "") for block in content if isinstance(block, dict))
+    return isinstance(content, str) and not content.startswith(_CLIENTS)
+
+
 def check_claude(store: Path, root: Path) -> int:
     seen = {path: row for path, row in observations(store).items() if path.startswith(str(root) + "/")}
     conversations: dict[str, dict[str, set[str]]] = {}
@@ -142,7 +171,7 @@ def check_claude(store: Path, root: Path) -> int:
         name = native_id(path, records)
         assert row["provider_session_id"] == name
         counts = conversations.setdefault(
-            name, {"calls": set(), "tools": set(), "streams": set(), "resets": set()}
+            name, {"calls": set(), "tools": set(), "streams": set(), "resets": set(), "typed": set()}
         )
         agent = path.stem.removeprefix("agent-") if path.name.startswith("agent-") else "main"
         counts["streams"].add(agent)
@@ -153,6 +182,8 @@ def check_claude(store: Path, root: Path) -> int:
             message(one)["id"] for one in records if one.get("type") == "assistant" and "id" in message(one)
         }
         counts["resets"] |= resets(records)
+        if agent == "main":
+            counts["typed"] |= {f"{path}:{n}" for n, one in enumerate(records) if is_typed(one)}
     # What is left are documents: one record each.
     assert all(row["metadata_json"]["records"] == 1 for row in seen.values())
     assert all(not path.endswith(".jsonl") for path in seen)
@@ -167,9 +198,31 @@ def check_claude(store: Path, root: Path) -> int:
         assert {one["id"] for one in of("tool", "agent.call")} == {f"tool/{t}" for t in counts["tools"]}, name
         assert {one["id"] for one in of("llm.call")} == {f"call/{c}" for c in counts["calls"]}, name
         assert {one["id"] for one in of("stream")} == {f"stream/{s}" for s in counts["streams"]}, name
+        assert len(of("message.external")) == len(counts["typed"]), name
         assert len(of("epoch.boundary")) == len(counts["resets"]), name
         assert len(of("epoch")) == len(counts["streams"]) + len(counts["resets"]), name
     return len(conversations)
+
+
+def check_pi_structure(
+    frames: dict[str, Any], records: list[dict[str, Any]], tools: int, compacted: int
+) -> None:
+    """Turns, model calls, tool uses, compactions of one file, which is one stream."""
+    kinds = Counter(frame.get("kind") for frame in frames.values() if frame["t"] == "node")
+    answers = [one for one in records if message(one).get("role") == "assistant"]
+    # An entry that stands twice in a file is one call.
+    calls = {
+        message(one).get("responseId") or one.get("id") or message(one).get("timestamp") or one["timestamp"]
+        for one in answers
+    }
+    asked = {
+        one.get("id") or number for number, one in enumerate(records) if message(one).get("role") == "user"
+    }
+    assert kinds["llm.call"] == len(calls)
+    assert kinds["tool"] + kinds["agent.call"] == tools
+    assert kinds["message.external"] == kinds["talk"] == len(asked)
+    assert kinds["epoch.boundary"] == compacted
+    assert kinds["stream"] == 1
 
 
 def check_pi(store: Path, root: Path) -> int:
@@ -179,6 +232,7 @@ def check_pi(store: Path, root: Path) -> int:
         for provider, _, page, records in landed_pages(view):
             if provider == "pi":
                 landed.setdefault(page.src, []).extend(records)
+    folds = {name: frames for (provider, name), frames in held(store).folds.items() if provider == "pi"}
     found = 0
     for path in transcripts(root):
         records, broken = read(path)
@@ -194,6 +248,7 @@ def check_pi(store: Path, root: Path) -> int:
         assert sum(record.role == "assistant" for record in mine) == said, path
         compacted = sum(one.get("type") == "compaction" for one in records)
         assert sum("context_reset" in (record.flags or ()) for record in mine) == compacted, path
+        check_pi_structure(folds[row["provider_session_id"]], records, len(calls), compacted)
         found += 1
     assert not seen
     return found
@@ -219,6 +274,7 @@ def test_the_fixtures(tmp_path: Path) -> None:
     rows = re.findall(
         r"^\| `(home/\S+)` \| .* \| \d+ \| (\d+) \|(?: \d+ \|){4} (\d+) \|$", readme, re.MULTILINE
     )
+    rows = [row for row in rows if row[0].startswith(("home/.claude/", "home/.pi/"))]
     assert len(rows) == 20
     seen = observations(store)
     for path, records, damage in rows:

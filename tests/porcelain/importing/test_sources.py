@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.porcelain.importing.driving import (
+    CONVERSATIONS,
     HOME,
     TIDEPOOL,
     copy_home,
@@ -261,7 +262,7 @@ def test_a_backup_of_the_folder_is_the_same_conversation(store: Path, home: Path
     assert {r for records in held(store).landed.values() for r in records} == {
         r for records in before.landed.values() for r in records
     }
-    assert len(projection(store).tables["sessions"]) == 13
+    assert len(projection(store).tables["sessions"]) == CONVERSATIONS
     assert listed(store)["records"] == 42
     assert place(store, home)["records"] == 0
     verify(store)

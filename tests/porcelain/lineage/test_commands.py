@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.porcelain.importing.driving import HOME, TIDEPOOL, objstore, succeed
+from tests.porcelain.importing.driving import CONVERSATIONS, FILES, HOME, RECORDS, TIDEPOOL, objstore, succeed
+
+#: One more is only named: the origin of a branch that is not there under that name.
+SESSIONS = CONVERSATIONS + 1
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,7 @@ def rows(store: Path, *words: str) -> list[dict[str, Any]]:
 
 def test_sessions_are_listed_latest_first_under_the_names_people_know(store: Path) -> None:
     found = rows(store)
-    assert len(found) == 13
+    assert len(found) == CONVERSATIONS
     assert [row["last"] for row in found] == sorted((row["last"] for row in found), reverse=True)
     by_id = {row["native_id"]: row for row in found}
     first = by_id[TIDEPOOL.stem]
@@ -48,15 +51,19 @@ def test_the_table(store: Path) -> None:
     header, first, *more = succeed(store, "lineage", "sessions").out.splitlines()
     assert header.split() == ["last", "agent", "id", "name", "records", "files"]
     assert first.split() == [
-        "2026-05-03",
-        "16:32",
-        "claude",
-        "32f7623b-e732",
-        "/home/mira/src/beehive.ops",
-        "38",
-        "8",
+        "2026-06-24",
+        "17:05",
+        "factory",
+        "a13f25a8-0c1e",
+        "Quays",
+        "by",
+        "boat",
+        "12",
+        "2",
+        "1",
+        "damaged",
     ]
-    assert len(more) == 12
+    assert len(more) == CONVERSATIONS - 1
     assert any(line.endswith("5 damaged") for line in more)
 
 
@@ -67,7 +74,10 @@ def test_which_sessions(store: Path) -> None:
     assert [row["native_id"][:4] for row in rows(store, "tidepool", "befa")] == ["befa"]
     assert rows(store, "tidepool", "beehive") == []
     limited = succeed(store, "lineage", "sessions", "--limit", "2")
-    assert (len(limited.out.splitlines()), limited.err) == (3, "11 conversations not shown\n")
+    assert (len(limited.out.splitlines()), limited.err) == (
+        3,
+        f"{CONVERSATIONS - 2} conversations not shown\n",
+    )
     nothing = succeed(store, "lineage", "sessions", "zzz")
     assert (nothing.out, nothing.err) == ("", "no conversation matches\n")
 
@@ -101,9 +111,12 @@ def table(file: Path, query: str) -> list[Any]:
 def test_export_sqlite(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "view.sqlite"
     result = succeed(store, "lineage", "export", file)
-    assert (result.out, result.err) == ("", f"wrote {file}: 14 sessions, 25 files, 361 events\n")
-    assert table(file, "SELECT count(*) FROM sessions") == [(14,)]
-    assert table(file, "SELECT count(*) FROM events") == [(361,)]
+    assert (result.out, result.err) == (
+        "",
+        f"wrote {file}: {SESSIONS} sessions, {FILES + 1} files, {RECORDS} events\n",
+    )
+    assert table(file, "SELECT count(*) FROM sessions") == [(SESSIONS,)]
+    assert table(file, "SELECT count(*) FROM events") == [(RECORDS,)]
     per_file = (
         "SELECT observation_id, count(*), max(ordinal) + 1, count(DISTINCT ordinal) FROM events GROUP BY 1"
     )
@@ -134,11 +147,12 @@ def test_export_json(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "view.json"
     succeed(store, "lineage", "export", file)
     document = json.loads(file.read_bytes())
-    assert len(document["sessions"]) == 14 and len(document["events"]) == 361
+    assert len(document["sessions"]) == SESSIONS and len(document["events"]) == RECORDS
     succeed(store, "lineage", "export", "--no-events", file)
     document = json.loads(file.read_bytes())
     assert document["events"] == []
-    assert document["eventIndex"]["count"] == 361
+    # One conversation of OpenCode, of 9 records, stands in two places; its events belong to one of them.
+    assert document["eventIndex"]["count"] == RECORDS + 9
 
 
 def test_the_form_goes_by_the_option_then_the_name(store: Path, tmp_path: Path) -> None:
@@ -155,8 +169,8 @@ def test_the_form_goes_by_the_option_then_the_name(store: Path, tmp_path: Path) 
 def test_what_is_written_can_be_had_as_json(store: Path, tmp_path: Path) -> None:
     result = succeed(store, "lineage", "export", "--json", tmp_path / "view.sqlite")
     assert result.err == ""
-    assert result.json["rows"]["sessions"] == 14
-    assert (result.json["events"], result.json["dangling"]) == (361, 0)
+    assert result.json["rows"]["sessions"] == SESSIONS
+    assert (result.json["events"], result.json["dangling"]) == (RECORDS, 0)
     assert result.json["file"] == str(tmp_path / "view.sqlite")
 
 
@@ -167,7 +181,7 @@ def test_only_an_export_is_replaced(store: Path, tmp_path: Path) -> None:
     assert result.code != 0 and "was not written by this command" in result.err
     assert file.read_text() == "my notes\n"
     succeed(store, "lineage", "export", "--force", file)
-    assert table(file, "SELECT count(*) FROM sessions") == [(14,)]
+    assert table(file, "SELECT count(*) FROM sessions") == [(SESSIONS,)]
     succeed(store, "lineage", "export", file)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["view.sqlite"]
 

@@ -101,7 +101,10 @@ def test_sources_that_are_deleted(tmp_path: Path) -> None:
     store = tmp_path / "store"
     succeed(store, "import", home=home)
     before = view(store)
-    for path in home.rglob("*.jsonl"):
+    opencode = home / ".local/share/opencode"
+    shutil.rmtree(opencode / "storage")
+    (opencode / "opencode.db").unlink()
+    for path in home.rglob("*.jsonl*"):
         path.unlink()
     succeed(store, "import", home=home)
     after = view(store)

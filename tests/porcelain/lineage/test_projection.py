@@ -28,6 +28,16 @@ def test_times_and_counts_of_a_session_count_copies_once(fake: Any) -> None:
     assert row["canonical_key"] == "claude:a"
 
 
+def test_subagents_that_begin_with_the_same_record_are_counted_each(fake: Any) -> None:
+    """Their headers state the same moment, and ids are in no record."""
+    first = fake.digest("b", 0)
+    agents = [
+        fake.source(f"a/subagents/agent-{n}", 2, first_record=first, stream=f"agent-{n}") for n in (1, 2)
+    ]
+    (row,) = fake.view(fake.conversation("a", fake.source("a", 3), *agents)).tables["sessions"]
+    assert row["event_count"] == 7
+
+
 def test_a_row_holds_the_whole_path_and_the_object_of_its_fact(fake: Any) -> None:
     facts = fake.learn({}, fake.conversation("a"))
     (row,) = project(stored(*facts)).tables["session_observations"]

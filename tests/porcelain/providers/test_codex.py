@@ -14,8 +14,8 @@ from msgspec import UNSET
 
 from objstore.kinds import encode
 from porcelain.flow.assembly import assemble
-from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.sd import sd_bytes
+from porcelain.flow.assembly.entries import Landed, from_page
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.providers import codex, codex_dialect
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor

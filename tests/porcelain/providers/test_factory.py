@@ -13,8 +13,8 @@ from msgspec import UNSET
 
 from objstore.kinds import encode
 from porcelain.flow.assembly import assemble
-from porcelain.flow.entries import from_page
-from porcelain.flow.sd import sd_bytes
+from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.main import main
 from porcelain.providers import factory
 from porcelain.providers.content import ContentSink
@@ -466,6 +466,21 @@ def test_nothing_is_read_of_what_has_not_changed(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("porcelain.providers.factory_discover._sniff", lambda _path: 1 / 0)
     conversations, left_out = found_in(tmp_path, seen=seen.get)
     assert (list(conversations), left_out) == ([SESSION], {"b.jsonl": "no-conversation"})
+
+
+def test_nothing_is_read_of_a_subagent_that_has_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cursor says whose stream it is, and so what its settings would."""
+    write(tmp_path / f"{SESSION}.jsonl", *conversation(), settings={"model": "m"})
+    prompt = message(1, "user", [text("Look.")])
+    write(tmp_path / f"{CHILD}.jsonl", header(CHILD), prompt, settings=started_by(SESSION))
+    (before,) = found_in(tmp_path)[0].values()
+    cursors: dict[str, Cursor] = {}
+    land(before, cursors)
+    for name in ("_sniff", "_caller"):
+        monkeypatch.setattr(f"porcelain.providers.factory_discover.{name}", lambda _path: 1 / 0)
+    assert list(factory.discover_known(tmp_path, cursors)) == [before]
 
 
 # -- landing and flow ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from objstore.nesting import MAX_NESTING, is_too_deep
 from porcelain.providers import jsonlines
 from porcelain.providers.jsonlines import Line, read_entries, read_lines, repair, repair_surrogates
 from porcelain.providers.records import Record
@@ -140,6 +141,7 @@ def test_nul_runs() -> None:
         (b'["id"]', "not-an-object"),
         (b"null", "not-an-object"),
         (b'{"id":' + b"[" * 9000 + b"]" * 9000 + b"}", "too-deep"),
+        (b'{"id":' + b"[" * MAX_NESTING + b"]" * MAX_NESTING + b"}", "too-deep"),
     ],
 )
 def test_a_line_that_is_no_record_is_damage_with_a_reason(line: bytes, reason: str) -> None:
@@ -224,3 +226,16 @@ def test_a_long_damaged_line_ends_in_time_that_is_not_quadratic() -> None:
     (entry,) = read_entries(line, read_object, is_entry)
     assert entry.damage == "cut-record"
     assert entry.length == len(line)
+
+
+@given(st.integers(1, MAX_NESTING), st.sampled_from(["[", '{"a":']))
+def test_what_is_not_nested_too_deep_is_read_on_every_version_of_python(depth: int, opening: str) -> None:
+    inner = depth - 1
+    line = ('{"id":' + opening * inner + "0" + {"[": "]"}.get(opening, "}") * inner + "}").encode()
+    assert not is_too_deep(line) and is_too_deep(line, depth - 1)
+    jsonlines.parse(msgspec.json.Decoder(), line)
+
+
+def test_brackets_in_texts_nest_nothing() -> None:
+    line = json.dumps({"id": 'x"[{\\' * MAX_NESTING, "y": [[]] * MAX_NESTING}).encode()
+    assert not is_too_deep(line) and not is_too_deep(line, 3) and is_too_deep(line, 2)

@@ -10,11 +10,11 @@ from msgspec import UNSET
 
 from objstore.kinds import encode
 from porcelain.flow.assembly import assemble
-from porcelain.flow.entries import Landed, from_page
-from porcelain.flow.sd import sd_bytes
+from porcelain.flow.assembly.entries import Landed, from_page
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.providers import omp, omp_dialect, pi
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import Cursor, unchanged_files
 from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
@@ -357,6 +357,20 @@ def test_a_title_rewritten_in_place_is_no_rewritten_file(tmp_path: Path) -> None
     transcript(path, slot("Slips"), {**HEADER, "cwd": "/away"}, *lines[1:], message("assistant", "yo", 2))
     store.land(found_in(tmp_path)[0])
     assert store.cursors[str(path)].state == "conflict"
+
+
+def test_a_slot_is_no_change_when_an_unchanged_file_is_read_again(tmp_path: Path) -> None:
+    """Discovery opens nothing that it knows, and so does not say where the slot ends."""
+    path = transcript(tmp_path / "t_s1.jsonl", slot("Glazes"), HEADER, MODEL, message("user", "hi"))
+    store = Landings()
+    store.land(found_in(tmp_path)[0])
+    (known,) = omp.discover(tmp_path, unchanged_files(store.cursors))
+    assert isinstance(known, Conversation) and known.sources[0].slot == 0
+    for keep, rules, reason, pages in ((True, "r1", "content", 0), (False, "r2", "rules", 1)):
+        options = LandingOptions(redact=redact, rules=rules, key=b"key", sd_bytes=sd_bytes)
+        (*_, chunk) = land_conversation(known, store.cursors, omp, ContentSink(keep=keep), options, 2)
+        assert (chunk.reread, len(chunk.pages)) == ({str(path): reason}, pages)
+        assert (chunk.cursors[-1].state, chunk.cursors[-1].slot) == ("active", store.cursors[str(path)].slot)
 
 
 def test_a_moved_session_says_where_it_was(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from msgspec import UNSET
 from objstore.digest import hash_bytes
 from objstore.kinds import encode
 from porcelain.flow.assembly import assemble
-from porcelain.flow.entries import from_page
-from porcelain.flow.sd import sd_bytes
+from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.formats.sd import sd_bytes
 from porcelain.main import main
 from porcelain.providers import (
     documents_landing,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from objstore.pack.reader import PackReader
 from objstore.store import Store
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import add_fact, add_round, ask, opened, put_node, state
 
 SID_TIME = "2026-03-04T05:06:07Z"
@@ -72,6 +74,16 @@ def test_remotes_are_remembered_and_forgotten(objstore, a: Path) -> None:
         ("x", "ssh://host"),
         ("x", "file://host/x"),
         ("x", "-path"),
+        ("x", "https:///x"),
+        ("x", "https://host/x?y"),
+        ("x", "http://host/a b"),
+        ("x", "git+ssh://host/-y"),
+        ("x", "git+https://host/x#a..b"),
+        ("x", "git+file://host"),
+        ("x", "s3://"),
+        ("x", "s3://key:secret@bucket/x"),
+        ("x", "gs://bucket/../other"),
+        ("x", "az://bucket?x"),
     ],
 )
 def test_names_and_places_that_could_be_options_are_refused(objstore, a: Path, name: str, url: str) -> None:
@@ -218,5 +230,15 @@ def test_what_is_local_never_travels(objstore, a: Path, tmp_path: Path) -> None:
         theirs = dict(view.local_items(b""))
     assert {key.partition(b"/")[0] for key in theirs} == {b"remote", b"remote-seen"}
     assert not any(b"Ada" in value for value in theirs.values())
+    with Store.open(a) as store, store.snapshot() as view:
+        kept = [value for key, value in view.local_items(b"") if len(value) >= 4]
+    kept += [b"Adas-Rechner", b"Ada Example", str(tmp_path).encode()]
     data = bundle_of(objstore, a)
-    assert b"Ada" not in data
+    reader = PackReader(BytesIO(data))
+    said = b"".join([bytes(str(reader.header), "utf-8"), *reader.presumed()])
+    said += b"".join(name.encode() + key for name, key in reader.refs())
+    said += b"".join(entry[2] for block in reader.entries() for entry in block)
+    reader.finish()
+    assert len(said) > 1000
+    for value in kept:
+        assert value not in said and value not in data

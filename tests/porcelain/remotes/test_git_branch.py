@@ -4,13 +4,10 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import shutil
-import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -22,7 +19,7 @@ from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
-from porcelain.remotes.config import Remote
+from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
 from porcelain.remotes.plain_files import Lost
 from tests.objstore.sync.building import EVERYTHING, add_round, sound, state
@@ -37,6 +34,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     test_what_is_refused_there_is_told_here_and_nothing_moved,
     there,
 )
+from tests.porcelain.remotes.git_servers import git_daemon, http_backend
 from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -99,6 +97,14 @@ def test_the_files_of_a_branch(opens: Callable[[], BranchFiles], tmp_path: Path,
     assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 3
 
 
+def test_what_a_killed_process_left_is_removed(opens: Callable[[], BranchFiles], tmp_path: Path) -> None:
+    opens().list("writers/")
+    (folder,) = tmp_path.glob("seen *")
+    (folder / "index-1-ab.lock").write_bytes(b"")
+    opens().list("writers/")
+    assert list(folder.glob("index-*")) == []
+
+
 def test_a_branch_beside_others_and_nothing_of_the_person_in_it(
     opens: Callable[[], BranchFiles],
     bare: Path,
@@ -147,105 +153,32 @@ def test_from_the_command_line(bare: Path, there: Store, tmp_path: Path) -> None
 
 
 def test_git_daemon(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    process = subprocess.Popen(
-        [
-            *("git", "daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all"),
-            *("--enable=receive-pack", f"--base-path={tmp_path}", str(tmp_path)),
-        ],
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
+    with git_daemon(tmp_path) as port:
         _exchange_over(f"git+git://127.0.0.1:{port}/hub.git", here, there, tmp_path)
-    finally:
-        os.killpg(process.pid, 15)
-        process.wait()
-
-
-class _Backend(http.server.BaseHTTPRequestHandler):
-    """``git http-backend`` behind a server of ours. It asks for a password."""
-
-    def do_GET(self) -> None:
-        self._run(b"")
-
-    def do_POST(self) -> None:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            parts = []
-            while size := int(self.rfile.readline(), 16):
-                parts.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            self._run(b"".join(parts))
-        else:
-            self._run(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-
-    def _run(self, body: bytes) -> None:
-        if self.headers.get("Authorization") != "Basic dmVyYTpzZWNyZXQ=":
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", 'Basic realm="x"')
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        path, _, query = self.path.partition("?")
-        env = {
-            "PATH": os.environ["PATH"],
-            "GIT_PROJECT_ROOT": self.server.root,  # type: ignore[attr-defined]
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "REQUEST_METHOD": self.command,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "HTTP_GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            "REMOTE_USER": "vera",
-        }
-        done = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=env, check=False)
-        head, _, rest = done.stdout.partition(b"\r\n\r\n")
-        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n") if ": " in line)
-        self.send_response(int(fields.pop("Status", "200").split()[0]))
-        for name, value in fields.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(rest)))
-        self.end_headers()
-        self.wfile.write(rest)
-
-    def log_message(self, *_: object) -> None:
-        return
 
 
 def test_git_over_http(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:
     _git("-C", str(bare), "config", "http.receivepack", "true")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Backend) as server:
-        server.root = str(tmp_path)  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"127.0.0.1:{server.server_port}/hub.git"
+    with http_backend(tmp_path) as port:
+        place = f"127.0.0.1:{port}/hub.git"
         _exchange_over(f"git+http://vera:secret@{place}", here, there, tmp_path)
         files = BranchFiles(str(tmp_path / "wrong"), f"http://vera:hidden@{place}", BRANCH, os.environ)
         with pytest.raises(StorageError) as caught:
             files.list("writers/")
         assert "hidden" not in caught.value.message
-        server.shutdown()
 
 
 def _exchange_over(url: str, here: Store, there: Store, folder: Path) -> None:
     for store, name in ((there, "there"), (here, "here")):
         context = Context(env=os.environ, store=str(folder / name))
-        with open_git(Remote(url=url), context, True) as transport:
+        with open_git(Remote(url=url), context, pusher(store)) as transport:
             fetch(store, transport, EVERYTHING, keeps_content=False)
             push(store, transport, EVERYTHING)
     assert state(here) == state(there)
     add_round(here, REF, "more", "b")
     for store, name in ((here, "here"), (there, "there")):
         context = Context(env=os.environ, store=str(folder / name))
-        with open_git(Remote(url=url), context, True) as transport:
+        with open_git(Remote(url=url), context, pusher(store)) as transport:
             fetch(store, transport, EVERYTHING, keeps_content=False)
             push(store, transport, EVERYTHING)
     assert state(here) == state(there)

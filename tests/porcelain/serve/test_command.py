@@ -90,6 +90,38 @@ def test_a_token_file_that_nobody_else_reads_and_that_goes_again(folder: str, tm
     assert not file.exists()
 
 
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can act as another user of this machine"
+)
+def test_another_user_of_this_machine_gets_nothing(folder: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    for outer in (tmp_path, *tmp_path.parents):
+        if outer.stat().st_uid == os.geteuid() and outer != Path("/"):
+            outer.chmod(
+                outer.stat().st_mode | 0o055
+            )  # else it would be the tests' own folder that keeps them out
+    with _started(folder, "--write", "--token-file", str(file)) as (process, url):
+        token = file.read_text().strip()
+        script = f"""
+import encodings.idna, http.client, os, sys
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+for path in ({str(file)!r}, {folder!r} + "/data.mdb", "/proc/{process.pid}/environ", "/proc/{process.pid}/mem"):
+    try:
+        open(path, "rb").read(1)
+    except PermissionError:
+        continue
+    sys.exit("can read " + path)
+assert {token!r}.encode() not in open("/proc/{process.pid}/cmdline", "rb").read()
+for method, path in (("GET", "/refs"), ("GET", "/health"), ("POST", "/exchange/hello"), ("POST", "/exchange/push")):
+    connection = http.client.HTTPConnection("127.0.0.1", {urlsplit(url).port}, timeout=10)
+    connection.request(method, path, b"x" if method == "POST" else None)
+    answer = connection.getresponse()
+    assert (answer.status, len(answer.read()) < 100) == (401, True), (path, answer.status)
+"""
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_token_file_that_is_there_is_not_written_over(
     folder: str, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

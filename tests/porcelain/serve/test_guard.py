@@ -271,9 +271,13 @@ def test_a_stop_finishes_what_was_begun(store: Store, tmp_path: Path) -> None:
             target=lambda: status.append(server.ask("POST", "/exchange/push", parts())[0]), daemon=True
         )
         thread.start()
-        assert half.wait(5)
+        assert half.wait(20)
+        deadline = time.monotonic() + 20
+        while not server.server.server_state.tasks:  # the request has begun for the server, too
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         server.server.should_exit = True
-        thread.join(10)
+        thread.join(20)
     assert status == [200] and store.ref("flow/2222222222222222/test/y") is not None
 
 

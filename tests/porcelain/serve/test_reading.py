@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from objstore.store import Store
-from porcelain.session.refresh import Mirror, decode_delta, decode_fetched
-from porcelain.session.store import new_session
+from porcelain.session.exchange.refresh import Mirror, decode_delta, decode_fetched
+from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import TIME, add_round, ask, opened
 from tests.porcelain.serve.serving import Served, served
 

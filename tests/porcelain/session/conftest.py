@@ -10,7 +10,7 @@ import pytest
 import porcelain  # noqa: F401  (declares the kinds of objects)
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
-from porcelain.session.store import Turn
+from porcelain.session.tree.store import Turn
 
 TIME = "2026-03-04T05:06:07Z"
 

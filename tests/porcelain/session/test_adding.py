@@ -14,12 +14,12 @@ from objstore.errors import CheckFailed, NotFound
 from objstore.kinds import encode, lookup
 from objstore.memory import MemoryDatabase
 from objstore.store import Store, load
-from porcelain.session import adding
-from porcelain.session.adding import add_sources, remove_sources
-from porcelain.session.chunking import document_root, leaf
-from porcelain.session.document_kinds import DocumentChunk
-from porcelain.session.documents import check_document, placed_chunks, put_document
-from porcelain.session.sources import chain_ref, live_sources
+from porcelain.session.documents import adding
+from porcelain.session.documents.adding import add_sources, remove_sources
+from porcelain.session.documents.chunking import document_root, leaf
+from porcelain.session.documents.documents import check_document, placed_chunks, put_document
+from porcelain.session.documents.kinds import DocumentChunk
+from porcelain.session.documents.sources import chain_ref, live_sources
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 SECRET = "ghp_" + "F4kE" * 9

@@ -16,9 +16,7 @@ from objstore import merkle
 from objstore.errors import CheckFailed, NotFound, StorageError, UsageError
 from objstore.kinds import decode, encode
 from objstore.store import Store, load
-from porcelain.session.adding import add_sources, remove_sources
-from porcelain.session.answer_kinds import Answer
-from porcelain.session.answers import (
+from porcelain.session.answering.answers import (
     all_answers,
     answer_ref,
     answer_state,
@@ -29,8 +27,10 @@ from porcelain.session.answers import (
     serve,
     set_state,
 )
-from porcelain.session.answers_export import export_answers
-from porcelain.session.asking import Asked, Options, ask
+from porcelain.session.answering.answers_export import export_answers
+from porcelain.session.answering.asking import Asked, Options, ask
+from porcelain.session.answering.kinds import Answer
+from porcelain.session.documents.adding import add_sources, remove_sources
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 LIT = "When was the lighthouse first lit?"

@@ -11,14 +11,14 @@ import pytest
 import porcelain  # noqa: F401  (declares the kinds)
 from objstore.errors import CheckFailed, StorageError, UsageError
 from objstore.store import Store, load
-from porcelain.session.adding import add_sources
-from porcelain.session.answer_kinds import Answer
-from porcelain.session.answerers import OnText, Request
-from porcelain.session.answers import recheck
-from porcelain.session.asking import Options, ask, find_evidence, policy, prepared_question
-from porcelain.session.cache_key import cache_key, dimensions
-from porcelain.session.grounding import NO_SOURCES, REFUSAL
-from porcelain.session.pointers import cited_titles
+from porcelain.session.answering.answerers import OnText, Request
+from porcelain.session.answering.answers import recheck
+from porcelain.session.answering.asking import Options, ask, find_evidence, policy, prepared_question
+from porcelain.session.answering.cache_key import cache_key, dimensions
+from porcelain.session.answering.grounding import NO_SOURCES, REFUSAL
+from porcelain.session.answering.kinds import Answer
+from porcelain.session.answering.pointers import cited_titles
+from porcelain.session.documents.adding import add_sources
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 LIT = "When was the lighthouse first lit?"

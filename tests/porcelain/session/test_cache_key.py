@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objstore import merkle
-from porcelain.session.cache_key import Dimensions, cache_key, dimensions, source_root
+from porcelain.session.answering.cache_key import Dimensions, cache_key, dimensions, source_root
 
 ROOTS = ["aa" * 32, "bb" * 32]
 BASE: dict[str, Any] = {

@@ -13,11 +13,11 @@ from objstore.errors import CheckFailed
 from objstore.memory import MemoryDatabase, MemorySnapshot
 from objstore.snapshot import Stored
 from objstore.store import Store
-from porcelain.session import names
-from porcelain.session.checking import Check, chain_check, check_all
-from porcelain.session.events import Body, Event, check_link, event_hash, follow
-from porcelain.session.replay import main_chain
-from porcelain.session.store import (
+from porcelain.session.integrity.checking import Check, chain_check, check_all
+from porcelain.session.tree import names
+from porcelain.session.tree.events import Body, Event, check_link, event_hash, follow
+from porcelain.session.tree.replay import main_chain
+from porcelain.session.tree.store import (
     Turn,
     add_turns,
     new_session,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objstore import merkle
-from porcelain.session.chunking import CHARACTERS, TOKENS, chunks, document_root, leaf
+from porcelain.session.documents.chunking import CHARACTERS, TOKENS, chunks, document_root, leaf
 
 TOKEN = re.compile(r"\w{1,32}|[^\w\s]")
 

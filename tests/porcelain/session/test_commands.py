@@ -18,7 +18,7 @@ import pytest
 
 from objstore.origin import settle
 from objstore.store import Store
-from porcelain.session.retention import hold_open
+from porcelain.session.tree.retention import hold_open
 from tests.porcelain.importing.driving import ROOT, Result, environment, objstore, start, succeed
 from tests.porcelain.session.test_openai_answerer import Server, refusing, stalling, streaming
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,7 @@ import pytest
 from porcelain.commands import COMMANDS, load
 from porcelain.completion import bash, places
 from porcelain.session.repl.words import COMMANDS as WORDS
-from tests.porcelain.importing.driving import ROOT, environment, objstore, succeed
+from tests.porcelain.importing.driving import ROOT, objstore, succeed
 
 PAGE = (ROOT / "man" / "objstore-session.1").read_text(encoding="utf-8")
 OURS = [command for command in COMMANDS if command.name.split()[0] == "session"]
@@ -76,33 +73,3 @@ def test_help_of_the_group_shows_its_own_options_and_its_commands(tmp_path: Path
         "usage: objstore session ask"
     )
     assert not (tmp_path / "store").exists()
-
-
-def test_the_session_in_the_readme_is_real_output(tmp_path: Path) -> None:
-    pytest.importorskip("pypdf", reason="the extra pdf is not installed")
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    part = page.split("## Ask, branch, cite, verify\n")[1]
-    steps = part.split("```console\n", 1)[1].split("```", 1)[0].removeprefix("$ ").split("\n$ ")
-    assert len(steps) >= 10
-    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
-    succeed(tmp_path / "store", "init")
-    env = environment(tmp_path, OBJSTORE_DIR=str(tmp_path / "store"), LC_ALL="C.UTF-8")
-    programs = {"objstore ": f'"{sys.executable}" -m porcelain.main ', "python3 ": f'"{sys.executable}" '}
-    for step in steps:
-        command, _, expected = step.partition("\n")
-        typed = command
-        for name, program in programs.items():
-            typed = typed.replace(name, program)
-        done = subprocess.run(
-            ["sh", "-c", typed],
-            cwd=tmp_path,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            check=False,
-        )
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.OutputChecker().check_output(expected, done.stdout, flags), (
-            f"$ {command}\n{done.stdout}"
-        )

@@ -10,10 +10,10 @@ import pytest
 from objstore.errors import NotFound
 from objstore.store import Store
 from porcelain.main import main
-from porcelain.session.adding import add_conversations, add_sources, all_conversations
-from porcelain.session.asking import ask
-from porcelain.session.documents import placed_chunks
-from porcelain.session.sources import live_sources
+from porcelain.session.answering.asking import ask
+from porcelain.session.documents.adding import add_conversations, add_sources, all_conversations
+from porcelain.session.documents.documents import placed_chunks
+from porcelain.session.documents.sources import live_sources
 
 HOME = Path(__file__).resolve().parents[3] / "fixtures" / "home"
 TIDEPOOL = "5c5fd944-d386-42dd-9b31-250b1a31a74a"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.session.extractors import (
+from porcelain.session.documents.extractors import (
     MAX_TITLE,
     ExtractionFailed,
     clean_title,

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from objstore.errors import Conflict
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
-from porcelain.session import names
-from porcelain.session.change import open_session
-from porcelain.session.checking import chain_check
-from porcelain.session.graft import graft_heads, join_heads
-from porcelain.session.listing import list_sessions
-from porcelain.session.places import current_seq
-from porcelain.session.retention import collect
-from porcelain.session.store import (
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.tree import names
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.graft import graft_heads, join_heads
+from porcelain.session.tree.listing import list_sessions
+from porcelain.session.tree.places import current_seq
+from porcelain.session.tree.retention import collect
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.session.grounding import NO_SOURCES, REFUSAL, check, check_claim, is_refusal
-from porcelain.session.pointers import Claim, parse_claims
+from porcelain.session.answering.grounding import NO_SOURCES, REFUSAL, check, check_claim, is_refusal
+from porcelain.session.answering.pointers import Claim, parse_claims
 
 LIGHT = """Skarv Point Lighthouse stands on the northern tip of Holm Island. It was designed by the engineer Ottar
 Brekke and first lit on 4 October 1874. The tower is 31 metres tall and built of grey granite. The tower is not open to
@@ -160,7 +160,7 @@ def test_no_text_makes_the_check_fail(text: str, passage: str) -> None:
 
 @given(st.integers(0, 3))
 def test_every_sentence_of_a_passage_supports_itself(at: int) -> None:
-    from porcelain.session.wording import sentences
+    from porcelain.session.documents.wording import sentences
 
     sentence = [item.text for item in sentences(LIGHT)][at]
     assert check_claim(Claim(sentence, (1,)), PASSAGES).method == "span"

@@ -15,10 +15,10 @@ from objstore.canonical import encode
 from objstore.errors import CheckFailed, UsageError
 from objstore.merkle import SiblingOrder, hash_combine, leaf_hash
 from objstore.objects import check_object
-from porcelain.session.events import event_hash
-from porcelain.session.index import TreeIndex
-from porcelain.session.nodes import Node, check_label, check_node, node_hash, root_node, subtree_hash
-from porcelain.session.replay import subtree_hashes
+from porcelain.session.tree.events import event_hash
+from porcelain.session.tree.index import TreeIndex
+from porcelain.session.tree.nodes import Node, check_label, check_node, node_hash, root_node, subtree_hash
+from porcelain.session.tree.replay import subtree_hashes
 
 SID = "20260930-120000-ab12"
 #: Parent, question, audit mode and label of nodes 1 to 4 of the published session.

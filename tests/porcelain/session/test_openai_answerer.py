@@ -19,11 +19,23 @@ from hypothesis import strategies as st
 import porcelain  # noqa: F401  (declares the kinds)
 from objstore.errors import ObjstoreError, UsageError
 from objstore.store import Store
-from porcelain.session.adding import add_sources
-from porcelain.session.answerers import MAX_OUTPUT
-from porcelain.session.asking import ask
-from porcelain.session.event_stream import MAX_LINE, BadReply, ReplyError, lines, printable, streamed
-from porcelain.session.openai_answerer import EndpointFailed, OpenAIAnswerer, Waits, key_from_environment
+from porcelain.session.answering.answerers import MAX_OUTPUT
+from porcelain.session.answering.asking import ask
+from porcelain.session.answering.event_stream import (
+    MAX_LINE,
+    BadReply,
+    ReplyError,
+    lines,
+    printable,
+    streamed,
+)
+from porcelain.session.answering.openai_answerer import (
+    EndpointFailed,
+    OpenAIAnswerer,
+    Waits,
+    key_from_environment,
+)
+from porcelain.session.documents.adding import add_sources
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 LIT = "When was the lighthouse first lit?"
@@ -192,8 +204,8 @@ def test_a_whole_json_reply_and_chunks_are_read_too(store: Store, serve: Callabl
 
 
 def request_of(store: Store):  # type: ignore[no-untyped-def]
-    from porcelain.session.answerers import Request
-    from porcelain.session.asking import find_evidence
+    from porcelain.session.answering.answerers import Request
+    from porcelain.session.answering.asking import find_evidence
 
     return Request(LIT, tuple(find_evidence(store, LIT)))
 

@@ -12,18 +12,18 @@ import pytest
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import resolve
 from objstore.store import Store
-from porcelain.session import names
-from porcelain.session.change import open_session
-from porcelain.session.listing import (
+from porcelain.session.tree import names
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.listing import (
     branch_points,
     list_sessions,
     show_node,
     subtree_document,
     tree_rows,
 )
-from porcelain.session.places import AmbiguousLabel, current_seq, move_back, move_to, resolve_node
-from porcelain.session.retention import collect, hold_open, is_removed
-from porcelain.session.store import (
+from porcelain.session.tree.places import AmbiguousLabel, current_seq, move_back, move_to, resolve_node
+from porcelain.session.tree.retention import collect, hold_open, is_removed
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,
@@ -169,7 +169,7 @@ HOLD = """
 import sys
 import porcelain
 from objstore.store import Store
-from porcelain.session.retention import hold_open
+from porcelain.session.tree.retention import hold_open
 with Store.open(sys.argv[1]) as store, hold_open(store, sys.argv[2]):
     print("held", flush=True)
     sys.stdin.read()

@@ -6,10 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.session.chunking import leaf
-from porcelain.session.pointers import EXCERPT, MAX_TITLES, Claim, cited_titles, excerpt, parse_claims, render
-from porcelain.session.retrieval import Evidence
-from porcelain.session.wording import normalize
+from porcelain.session.answering.pointers import (
+    EXCERPT,
+    MAX_TITLES,
+    Claim,
+    cited_titles,
+    excerpt,
+    parse_claims,
+    render,
+)
+from porcelain.session.documents.chunking import leaf
+from porcelain.session.documents.retrieval import Evidence
+from porcelain.session.documents.wording import normalize
 
 TITLES = st.text(min_size=1, max_size=60).map(normalize).filter(lambda t: t and t.isprintable())
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from objstore.errors import CheckFailed, NotFound
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
-from porcelain.session.change import open_session
-from porcelain.session.proof_checking import check_proof, proof_bytes
-from porcelain.session.proofs import prove_insertion, prove_node
-from porcelain.session.store import (
+from porcelain.session.integrity.proof_checking import check_proof, proof_bytes
+from porcelain.session.integrity.proofs import prove_insertion, prove_node
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,

@@ -10,10 +10,7 @@ from msgspec import structs
 
 from objstore.errors import CheckFailed, NotFound, UsageError
 from objstore.store import Store
-from porcelain.session.change import open_session
-from porcelain.session.index import TreeIndex
-from porcelain.session.nodes import subtree_hash
-from porcelain.session.refresh import (
+from porcelain.session.exchange.refresh import (
     Delta,
     FetchedNode,
     Mirror,
@@ -24,7 +21,10 @@ from porcelain.session.refresh import (
     encode_fetched,
     fetch_node,
 )
-from porcelain.session.store import (
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.index import TreeIndex
+from porcelain.session.tree.nodes import subtree_hash
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 from objstore.errors import UsageError
 from objstore.store import Store
 from plumbing.options import Context
-from porcelain.session.adding import add_sources
-from porcelain.session.answerers import OnText, Request
-from porcelain.session.answers import falsify
-from porcelain.session.asking import Options
+from porcelain.session.answering.answerers import OnText, Request
+from porcelain.session.answering.answers import falsify
+from porcelain.session.answering.asking import Options
+from porcelain.session.answering.extract_answerer import ExtractAnswerer
 from porcelain.session.commands.answering import Asking
 from porcelain.session.commands.draft import Draft
 from porcelain.session.commands.style import Style, wants_colour
-from porcelain.session.extract_answerer import ExtractAnswerer
-from porcelain.session.places import move_to
+from porcelain.session.documents.adding import add_sources
 from porcelain.session.repl import loop, prompting
 from porcelain.session.repl.completing import offers
 from porcelain.session.repl.conversation import Conversation
 from porcelain.session.repl.words import COMMANDS, Command, Question, help_lines, read_line
-from porcelain.session.store import add_turn, new_session
+from porcelain.session.tree.places import move_to
+from porcelain.session.tree.store import add_turn, new_session
 from tests.porcelain.importing.driving import ROOT
 
 DOCUMENTS = ROOT / "fixtures" / "documents"
@@ -256,7 +256,7 @@ def test_the_next_question_goes_where_the_prompt_says(store: Store) -> None:
     assert talk.conversation.prompt() == "1> "
     talk(TALL, "/tree")
     with store.snapshot() as view:
-        from porcelain.session.change import open_session
+        from porcelain.session.tree.change import open_session
 
         assert open_session(view, talk.sid).index.parent(2) == 1
 

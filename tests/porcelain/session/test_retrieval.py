@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import porcelain  # noqa: F401  (declares the kinds)
 from objstore.store import Store
-from porcelain.session.adding import add_sources, remove_sources
-from porcelain.session.retrieval import Evidence, Limits, retrieve
-from porcelain.session.search_index import index_path, open_index, quoted, reindex
+from porcelain.session.documents.adding import add_sources, remove_sources
+from porcelain.session.documents.retrieval import Evidence, Limits, retrieve
+from porcelain.session.documents.search_index import index_path, open_index, quoted, reindex
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 
@@ -58,7 +58,7 @@ def test_what_is_nowhere_is_not_found(store: Store) -> None:
 def test_evidence_says_where_it_is(store: Store) -> None:
     first = find(store, "lighthouse keepers diary")[0]
     with store.snapshot() as view:
-        from porcelain.session.documents import check_document, chunk_ids, chunk_text
+        from porcelain.session.documents.documents import check_document, chunk_ids, chunk_text
 
         document = check_document(view, first.document)
         assert document.document_root == first.document_root

@@ -18,12 +18,19 @@ from objstore.memory import MemoryDatabase
 from objstore.objects import check_stored
 from objstore.snapshot import Snapshot, Stored
 from objstore.store import Store
-from porcelain.session import names, replay, run_finding
-from porcelain.session.checking import chain_check
-from porcelain.session.events import ZERO_ROOT, Event
-from porcelain.session.run_finding import find_runs
-from porcelain.session.runs import chain_in_runs, likely_events, patterns_of, read_event_runs, read_runs
-from porcelain.session.store import Turn, add_turns, new_session, set_label
+from porcelain.session.integrity import run_finding
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.integrity.run_finding import find_runs
+from porcelain.session.integrity.runs import (
+    chain_in_runs,
+    likely_events,
+    patterns_of,
+    read_event_runs,
+    read_runs,
+)
+from porcelain.session.tree import names, replay
+from porcelain.session.tree.events import ZERO_ROOT, Event
+from porcelain.session.tree.store import Turn, add_turns, new_session, set_label
 
 Make = Callable[..., Turn]
 QUESTIONS = ["plain", 'quoted "so" and \\ back', "two\nlines\tand \x01\x7f", "Привет ☃ 🎈", "x" * 5000]

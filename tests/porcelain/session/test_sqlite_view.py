@@ -18,17 +18,17 @@ from objstore import kinds
 from objstore.errors import CheckFailed, NotFound, StorageError
 from objstore.memory import MemoryDatabase
 from objstore.store import Store
-from porcelain.session import names
-from porcelain.session.change import open_session
-from porcelain.session.checking import chain_check
-from porcelain.session.events import Body, event_hash
-from porcelain.session.places import move_to
-from porcelain.session.replay import Broken
-from porcelain.session.retention import collect, is_removed
-from porcelain.session.sqlite_import import import_session
-from porcelain.session.sqlite_reading import check_file, read_session, verify_recorded
-from porcelain.session.sqlite_view import export_session
-from porcelain.session.store import (
+from porcelain.session.exchange.sqlite_import import import_session
+from porcelain.session.exchange.sqlite_reading import check_file, read_session, verify_recorded
+from porcelain.session.exchange.sqlite_view import export_session
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.tree import names
+from porcelain.session.tree.change import open_session
+from porcelain.session.tree.events import Body, event_hash
+from porcelain.session.tree.places import move_to
+from porcelain.session.tree.replay import Broken
+from porcelain.session.tree.retention import collect, is_removed
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,
@@ -379,7 +379,7 @@ def test_a_secret_in_a_file_is_not_taken_in_unasked(store: Store, tmp_path: Path
 def _with_question(recorded: Any, question: str) -> list[list[dict[str, Any]]]:
     """The rows of a session of one turn with another question, every hash made to fit."""
     from objstore.merkle import hash_combine, leaf_hash
-    from porcelain.session.nodes import Node, node_hash
+    from porcelain.session.tree.nodes import Node, node_hash
 
     root, turn = recorded.nodes[0], recorded.nodes[1] | {"question": question}
     names_ = Node.__struct_fields__

@@ -15,13 +15,13 @@ from objstore.errors import Conflict, NotFound, RefMoved, UsageError
 from objstore.memory import MemoryDatabase
 from objstore.snapshot import Snapshot, Stored, resolve
 from objstore.store import Store
-from porcelain.session import names
-from porcelain.session.change import Change, open_session
-from porcelain.session.checking import chain_check
-from porcelain.session.identity import MAX_SEQ
-from porcelain.session.index import index_prefix, read_state
-from porcelain.session.places import current_seq
-from porcelain.session.store import (
+from porcelain.session.integrity.checking import chain_check
+from porcelain.session.tree import names
+from porcelain.session.tree.change import Change, open_session
+from porcelain.session.tree.identity import MAX_SEQ
+from porcelain.session.tree.index import index_prefix, read_state
+from porcelain.session.tree.places import current_seq
+from porcelain.session.tree.store import (
     Turn,
     add_turn,
     add_turns,
@@ -343,7 +343,7 @@ ASK = """
 import sys
 import porcelain
 from objstore.store import Store
-from porcelain.session.store import Turn, add_turn
+from porcelain.session.tree.store import Turn, add_turn
 path, sid, answer, who = sys.argv[1:]
 with Store.open(path) as store:
     for n in range(12):
@@ -374,7 +374,7 @@ import os, sys
 import porcelain
 from objstore import database
 from objstore.store import Store
-from porcelain.session.store import Turn, add_turn
+from porcelain.session.tree.store import Turn, add_turn
 path, sid = sys.argv[1:]
 store = Store.open(path)
 answer = store.put({"text": "an answer nobody will see", "type": "text"})
@@ -444,7 +444,7 @@ def grown(store: Store, turn: Make, wide: bool) -> str:
 
 
 def _total(hashes: list[bytes], wide: bool) -> bytes:
-    from porcelain.session.replay import subtree_hashes
+    from porcelain.session.tree.replay import subtree_hashes
 
     children = {0: range(1, len(hashes))} if wide else {seq: [seq + 1] for seq in range(len(hashes) - 1)}
     return subtree_hashes(dict(enumerate(hashes)), children)[0]

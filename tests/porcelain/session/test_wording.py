@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from porcelain.session.wording import (
+from porcelain.session.documents.wording import (
     fold,
     normalize,
     question_form,

@@ -1,0 +1,1 @@
+"""The view document: one conversation with its text, in the shape that the public tool publishes."""

@@ -1,0 +1,1 @@
+"""Following live agents: waiting for ``changes``, and ``looking`` at what is new."""
