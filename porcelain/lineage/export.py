@@ -12,8 +12,6 @@ from porcelain.lineage.derive import lineage_view
 from porcelain.lineage.events import no_events
 from porcelain.lineage.json_view import write_json
 from porcelain.lineage.landed_pages import LandedPages
-from porcelain.lineage.parquet_place import open_place
-from porcelain.lineage.parquet_view import write_parquet
 from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
 
@@ -90,6 +88,9 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _parquet(arguments: Arguments, context: Context) -> int:
+    from porcelain.lineage.parquet_place import open_place
+    from porcelain.lineage.parquet_view import write_parquet
+
     place = open_place(arguments.args[0], context.cwd, context.env)
     with open_store(context) as store, store.snapshot() as view:
         projection = lineage_view(view)
