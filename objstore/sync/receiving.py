@@ -8,7 +8,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import lmdb
@@ -31,8 +31,9 @@ from objstore.sync.joining import RefRefused, foreign_heads, join_refs, place_of
 #: Objects, or bytes of them, that are checked and compressed together.
 _GROUP_OBJECTS = 4096
 _GROUP_BYTES = 4 * 1024 * 1024
-#: Bytes of compressed objects that are held before they go to a file.
+#: Bytes of compressed objects that are held before they go to a file, and what each costs beside its own.
 _HELD_BYTES = 64 * 1024 * 1024
+_HELD_EACH = 256
 
 Ref = tuple[str, bytes]
 
@@ -212,11 +213,13 @@ def _groups(reader: PackReader) -> Iterator[list[Entry]]:
 
 
 class _Spool:
-    """Objects that were checked, compressed as the store keeps them; in memory or, where they are many, in a file of
-    the store's folder that vanishes by itself. Compression runs in a thread beside the reading."""
+    """Objects that were checked, compressed as the store keeps them; in memory and, where they are many, the rest in a
+    file of the store's folder that vanishes by itself. Compression runs in a thread beside the reading."""
 
     def __init__(self, database: Database) -> None:
-        self._file: Any = SpooledTemporaryFile(max_size=_HELD_BYTES, dir=database.path)  # noqa: SIM115
+        self._held: list[list[Prepared]] = []
+        self._room = _HELD_BYTES
+        self._file: Any = None
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="receive")
         self._waiting: Future[list[Prepared]] | None = None
         self.database = database
@@ -226,7 +229,8 @@ class _Spool:
 
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def add(self, group: list[Entry]) -> None:
         """Add objects; raises ``StorageError`` when the disk is full."""
@@ -236,9 +240,15 @@ class _Spool:
     def _collect(self) -> None:
         if self._waiting is None:
             return
-        data = msgspec.msgpack.encode(self._waiting.result())
-        self._waiting = None
+        group, self._waiting = self._waiting.result(), None
+        self._room -= sum([len(payload) for _, _, _, payload in group]) + _HELD_EACH * len(group)
+        if self._room >= 0:
+            self._held.append(group)
+            return
+        data = msgspec.msgpack.encode(group)
         try:
+            if self._file is None:
+                self._file = TemporaryFile(dir=self.database.path)  # noqa: SIM115
             self._file.write(len(data).to_bytes(8, "big") + data)
         except OSError as error:
             raise StorageError(
@@ -248,9 +258,11 @@ class _Spool:
     def groups(self) -> Iterator[list[Prepared]]:
         """All objects, in the groups in which they came; again on every call."""
         self._collect()
-        self._file.seek(0)
-        while head := self._file.read(8):
-            yield _DECODER.decode(self._file.read(int.from_bytes(head, "big")))
+        yield from self._held
+        if self._file is not None:
+            self._file.seek(0)
+            while head := self._file.read(8):
+                yield _DECODER.decode(self._file.read(int.from_bytes(head, "big")))
 
 
 _DECODER = msgspec.msgpack.Decoder(list[Prepared])

@@ -11,8 +11,6 @@ from plumbing.stores import open_store
 from porcelain.lineage.events import no_events
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.json_view import write_json
-from porcelain.lineage.parquet_place import open_place
-from porcelain.lineage.parquet_view import write_parquet
 from porcelain.lineage.pi_compat import write_compatible
 from porcelain.lineage.sqlite_view import write_sqlite
 from porcelain.lineage.usage_index import measured
@@ -91,6 +89,9 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _parquet(arguments: Arguments, context: Context) -> int:
+    from porcelain.lineage.parquet_place import open_place
+    from porcelain.lineage.parquet_view import write_parquet
+
     place = open_place(arguments.args[0], context.cwd, context.env)
     with open_store(context) as store, open_lineage(store) as indexed:
         projection = indexed.projection()

@@ -14,11 +14,14 @@ order they are read, and no pack has to be opened for it.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from hashlib import sha256
+from io import BytesIO
+from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any, Protocol
 
@@ -48,6 +51,9 @@ _MOST_BEFORE = 4096
 #: So many names are perhaps not all that the receiver lacks.
 _MANY = 50_000
 _ROOTS = (False, True)
+#: Packs that are asked for at once, and bytes of one up to which it is.
+_AHEAD = 8
+_SMALL = 256 * 1024
 
 Ref = tuple[str, bytes]
 
@@ -58,7 +64,7 @@ class Lost(Exception):
 
 class Files(Protocol):
     """The files of a hub. A ``tag`` stands for one state of a file. All raise ``StorageError`` where the hub cannot be
-    reached."""
+    reached. ``open`` is called by several threads at once."""
 
     def list(self, prefix: str) -> Mapping[str, str]:
         """The files below ``prefix``, and their tags."""
@@ -282,12 +288,40 @@ class PlainTransport:
             yield from records
 
     def fetch(self, scope: Scope, names: Sequence[str], have: Sequence[bytes], most: int) -> Iterator[Source]:
-        for record in _wanted(self._hub, scope, names, have):
-            if record.pack not in self._passed:
+        records = [one for one in _wanted(self._hub, scope, names, have) if one.pack not in self._passed]
+        rest = iter(records)
+        coming: deque[tuple[Record, Future[bytes] | None]] = deque()
+        pool = ThreadPoolExecutor(max_workers=_AHEAD, thread_name_prefix="hub")
+        try:
+            while True:
+                for record in islice(rest, _AHEAD - len(coming)):
+                    small = record.size <= _SMALL
+                    got = pool.submit(self._whole, record) if small else None
+                    coming.append((record, got))
+                if not coming:
+                    return
+                record, got = coming.popleft()
                 self._passed.add(record.pack)
                 self.traffic.requests += 1
-                with self._files.open(_PACKS + record.pack) as source:
-                    yield _Counted(source, self.traffic)
+                if got is not None:
+                    yield _Counted(BytesIO(got.result()), self.traffic)
+                else:
+                    with self._files.open(_PACKS + record.pack) as source:
+                        yield _Counted(source, self.traffic)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _whole(self, record: Record) -> bytes:
+        """A small pack; raises ``CheckFailed`` for one that is longer than was said."""
+        data = b""
+        with self._files.open(_PACKS + record.pack) as source:
+            while part := source.read(record.size + 1 - len(data)):
+                data += part
+        if len(data) > record.size:
+            raise CheckFailed(
+                f"{_PACKS}{record.pack}: is longer than the {record.size} bytes that it should have"
+            )
+        return data
 
     def push(self, pack: Iterable[bytes]) -> Receipt:
         if self._writer is None:
@@ -357,8 +391,6 @@ class PlainTransport:
         raise _busy()
 
     def _put_segment(self, records: list[Record]) -> str:
-        from io import BytesIO
-
         data = msgspec.msgpack.encode(records)
         digest = sha256(data).hexdigest()
         self._segments[digest] = records

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from functools import partial
 from hashlib import sha256
@@ -110,7 +110,8 @@ class Exchange:
         if int(start) and request.headers.get(STATE) != state:
             raise Conflict("the store was written to meanwhile", hint="try again: what was complete is kept")
         packs = self._packs(arguments, int(start))
-        return StreamingResponse(packs, media_type=BINARY, headers={STATE: state})
+        first = await anext(packs, b"")  # before the answer begins, so that it can still be another
+        return _Packs(first, packs, state)
 
     def _state(self, body: bytes) -> str:
         """What the bytes of an answer follow from, beside what was asked: all that was committed, and the programs."""
@@ -118,7 +119,7 @@ class Exchange:
         parts = (self._store.store_id, committed, VERSION, zstandard.ZSTD_VERSION)
         return sha256(repr(parts).encode() + body).hexdigest()[:32]
 
-    async def _packs(self, arguments: Any, start: int) -> AsyncIterator[bytes]:
+    async def _packs(self, arguments: Any, start: int) -> AsyncGenerator[bytes, None]:
         """The frames of the answer, without the first ``start`` bytes."""
         async with self._slot():
             frames = _frames(self._transport(), arguments)
@@ -156,6 +157,25 @@ class Exchange:
             yield
         finally:
             self._slots.release()
+
+
+class _Packs(StreamingResponse):
+    """The answer to ``fetch``; whatever becomes of it, ``packs`` is closed."""
+
+    def __init__(self, first: bytes, packs: AsyncGenerator[bytes, None], state: str) -> None:
+        super().__init__(self._parts(first, packs), media_type=BINARY, headers={STATE: state})
+        self._packs = packs
+
+    async def _parts(self, first: bytes, packs: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        yield first
+        async for part in packs:
+            yield part
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._packs.aclose()
 
 
 class _Shared(StoreTransport):

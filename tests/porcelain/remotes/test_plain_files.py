@@ -23,6 +23,7 @@ from objstore.pack.writer import pack_stream
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.manifest import Scope
+from porcelain.remotes import plain_files
 from porcelain.remotes.config import Pusher, pusher
 from porcelain.remotes.plain_files import Lost, PlainTransport
 from porcelain.session.tree.store import new_session
@@ -160,6 +161,32 @@ def test_a_fetch_brings_only_what_was_pushed_since(files: MemoryFiles, here: Sto
     assert state(here) == state(there)
 
 
+def test_small_packs_are_asked_for_together_and_come_in_order(
+    files: MemoryFiles, here: Store, there: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for turn in range(9):
+        add_round(there, REF, f"turn {turn} a")
+        push(there, _to(files, there), EVERYTHING)
+    together = threading.Barrier(plain_files._AHEAD)
+    get = files.get
+
+    def waiting(name: str, tag: str | None = None) -> bytes:
+        if name.startswith("packs/") and together.n_waiting + 1 <= plain_files._AHEAD and not passed.is_set():
+            together.wait(20)
+            passed.set()
+        return get(name, tag)
+
+    passed = threading.Event()
+    monkeypatch.setattr(files, "get", waiting)
+    monkeypatch.setattr(plain_files, "_SMALL", max(len(data) for data, _ in files.files.values()))
+    fetch(here, _to(files), EVERYTHING, keeps_content=False)
+    assert passed.is_set() and state(here) == state(there)
+    monkeypatch.setattr(plain_files, "_SMALL", 0)
+    with opened(Path(here.database.path).parent / "again") as again:  # type: ignore[union-attr]
+        fetch(again, _to(files), EVERYTHING, keeps_content=False)
+        assert state(again) == state(there)
+
+
 def test_a_session_that_went_on_in_two_places_has_two_heads(
     files: MemoryFiles, here: Store, there: Store
 ) -> None:
@@ -233,6 +260,18 @@ def test_what_is_damaged_there_is_refused(files: MemoryFiles, there: Store, tmp_
                 else:  # a flipped bit in a cache of roots alone changes nothing
                     assert name.startswith("writers/") and state(into) in (before, state(there))
         files.files[name] = (data, tag)
+
+
+def test_a_pack_that_is_longer_than_was_said_is_not_read_whole(
+    files: MemoryFiles, there: Store, here: Store
+) -> None:
+    _sync(files, there)
+    (name,) = (name for name in files.files if name.startswith("packs/"))
+    data, tag = files.files[name]
+    files.files[name] = (data + b"x" * 1_000_000, tag)
+    with pytest.raises(CheckFailed, match="longer than"):
+        fetch(here, _to(files), EVERYTHING, keeps_content=False)
+    assert here.refs() == {}
 
 
 def test_nothing_is_pushed_that_is_no_pack_or_by_nobody(files: MemoryFiles) -> None:

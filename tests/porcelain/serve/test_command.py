@@ -10,19 +10,21 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from objstore.store import Store
 from porcelain.main import main
-from porcelain.serve.guard import Limits
 from porcelain.serve.server import is_loopback
 from tests.objstore.sync.building import add_round, opened, put_node, state
-from tests.porcelain.serve.serving import served
+from tests.porcelain.serve.serving import Served, served
 
 REF = "flow/1111111111111111/test/x"
 
@@ -178,27 +180,32 @@ def test_tokens_from_the_command_line(folder: str, capsysbinary: pytest.CaptureF
         assert server.ask("GET", "/health", token=text)[0] == 401
 
 
-def _resident() -> int:
-    """Bytes of memory that this process holds."""
-    with open("/proc/self/statm") as file:
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process holds."""
+    with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _load(tmp_path: Path, seconds: float) -> tuple[int, int, list[int]]:
-    """Serve 64 clients that read, fetch and fail; memory after a third of the time and at the end, and what was
-    answered."""
+    """Have 64 clients read, fetch, push and fail at a server in a process of its own; its memory after a third of the
+    time and at the end, and how often each status was answered."""
     with opened(tmp_path / "s") as store:
         for number in range(200):
             store.update_ref(f"tag/{number}", put_node(store, str(number) * 200), None)
-        stop = threading.Event()
-        answered: list[int] = []
-        with served(store, limits=Limits(seconds=5.0)) as server:
-            import msgspec
+    body = msgspec.msgpack.encode(
+        ({"content": False, "patterns": []}, [f"tag/{number}" for number in range(200)], [], 1000)
+    )
+    stop = threading.Event()
+    answered: Counter[int] = Counter()
+    broken: list[Exception] = []
+    with _started(str(tmp_path / "s"), "--write", "--timeout", "5") as (process, url):
+        port, token = urlsplit(url).port or 0, urlsplit(url).password or ""
+        server = Served(port, token, token, [], None)  # type: ignore[arg-type]
+        assert process.stderr is not None
+        threading.Thread(target=_drop, args=(process.stderr,), daemon=True).start()
 
-            names = [f"tag/{number}" for number in range(200)]
-            body = msgspec.msgpack.encode(({"content": False, "patterns": []}, names, [], 1000))
-
-            def client(number: int) -> None:
+        def client(number: int) -> None:
+            try:
                 while not stop.is_set():
                     kind = number % 4
                     if kind == 0:
@@ -209,19 +216,28 @@ def _load(tmp_path: Path, seconds: float) -> tuple[int, int, list[int]]:
                         status = server.ask("POST", "/exchange/push", b"x" * 20_000)[0]
                     else:
                         status = server.ask("GET", "/health", token="wrong")[0]
-                    answered.append(status)
+                    answered[status] += 1
+            except Exception as error:
+                broken.append(error)
 
-            threads = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(64)]
-            for thread in threads:
-                thread.start()
-            time.sleep(seconds / 3)
-            early = _resident()
-            time.sleep(seconds * 2 / 3)
-            late = _resident()
-            stop.set()
-            for thread in threads:
-                thread.join(30)
-        return early, late, answered
+        threads = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(64)]
+        for thread in threads:
+            thread.start()
+        time.sleep(seconds / 3)
+        early = _resident(process.pid)
+        time.sleep(seconds * 2 / 3)
+        late = _resident(process.pid)
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert not broken, broken[:3]
+    print(f"\n{early:,} bytes, then {late:,}; answered: {dict(answered)}")
+    return early, late, list(answered.elements())
+
+
+def _drop(stream: IO[bytes]) -> None:
+    while stream.read1(65536):  # type: ignore[attr-defined]
+        pass
 
 
 def _check_load(early: int, late: int, answered: list[int]) -> None:

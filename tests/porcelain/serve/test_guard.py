@@ -297,6 +297,26 @@ def test_a_client_that_vanishes_frees_its_place(store: Store) -> None:
         assert server.ask("POST", "/exchange/fetch", body)[0] == 200
 
 
+def test_a_fetch_that_finds_no_place_is_told_so(store: Store) -> None:
+    batch = store.batch()
+    for number in range(250):  # more than the buffers of a connection hold
+        text = os.urandom(30_000).hex()
+        made = batch.put("document-chunk", b'{"text":"%s","type":"document-chunk"}' % text.encode())
+        batch.move_ref(f"tag/{number}", made, None, "")
+    store.commit(batch)
+    with served(store, limits=Limits(seconds=1.0, exchanges=1)) as server:
+        import msgspec
+
+        names = [f"tag/{number}" for number in range(250)]
+        body = msgspec.msgpack.encode(({"content": False, "patterns": []}, names, [], 1000))
+        with socket.create_connection(("127.0.0.1", server.port)) as slow:
+            length = f"Content-Length: {len(body)}"
+            slow.sendall(_head(server, "POST /exchange/fetch HTTP/1.1", length) + body)
+            assert b" 200 " in slow.recv(100)  # and the rest is left where it is
+            status, headers, _ = server.ask("POST", "/exchange/fetch", body)
+            assert (status, headers["retry-after"]) == (503, "5")
+
+
 def test_what_breaks_in_the_server_is_told_to_nobody_but_the_log(
     server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
