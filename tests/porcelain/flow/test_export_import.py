@@ -470,3 +470,26 @@ def test_any_landed_file_comes_out_as_it_went_in(
             export_chain(view, pick_chain(view, "quill", SESSION, None), folder / "out")
     assert tree(folder / "out") == tree(root)
     assert read_sd(data).header.session == SESSION
+
+
+def test_what_a_store_keeps_makes_no_difference_to_its_files(tmp_path: Path) -> None:
+    """A private store, one that keeps content, and a copy that came without it write the same files."""
+    private, keeping, copy = (tmp_path / name for name in ("private", "keeping", "copy"))
+    succeed(private, "import", home=HOME)
+    succeed(keeping, "init")
+    succeed(keeping, *KEEP)
+    succeed(keeping, "import", home=HOME)
+    succeed(copy, "clone", keeping)
+    with Store.open(keeping) as one, Store.open(copy) as other:
+        kept = [set(), set()]
+        for found, store in zip(kept, (one, other), strict=True):
+            with store.snapshot() as view:
+                found |= {stored.kind for _, stored in view.objects()}
+    assert {"text"} <= kept[0]
+    assert not {"text", "blob"} & kept[1]
+    trees = []
+    for store in (private, keeping, copy):
+        succeed(store, "flow", "export", "--all", tmp_path / f"{store.name}-files")
+        trees.append(tree(tmp_path / f"{store.name}-files"))
+    assert trees[0] == trees[1] == trees[2]
+    assert len(trees[0]) > 40

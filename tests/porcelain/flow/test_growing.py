@@ -24,6 +24,7 @@ from porcelain.flow.chain.naming import best_heads
 from porcelain.flow.chain.standing_store import load_standing, saved_standing, standing_prefix
 from porcelain.flow.chain.store import landed_files
 from porcelain.providers.records import Record
+from tests.porcelain.flow.lively import lively
 from tests.porcelain.flow.sample import (
     SESSION,
     asked,
@@ -112,11 +113,14 @@ def cuts_of(draw: Any, files: Sequence[Landed]) -> list[int]:
     return sorted(draw(st.sets(st.integers(1, len(files)))) | {len(files)})
 
 
-@pytest.mark.parametrize("names", ["plain", "clashing"])
+SORTS = {"odd": sessions(clashing=False), "clashing": sessions(), "lively": lively()}
+
+
+@pytest.mark.parametrize("sort", SORTS)
 @given(data=st.data(), budget=st.sampled_from([1, 3000, ROUND_BYTES]))
-@settings(max_examples=150)
-def test_going_on_writes_what_the_whole_writes(data: st.DataObject, budget: int, names: str) -> None:
-    files = data.draw(sessions(clashing=names == "clashing"))
+@settings(max_examples=100)
+def test_going_on_writes_what_the_whole_writes(data: st.DataObject, budget: int, sort: str) -> None:
+    files = data.draw(SORTS[sort])
     cuts = cuts_of(data.draw, files)
     growing = Growing(budget)
     for cut in cuts:
@@ -124,6 +128,15 @@ def test_going_on_writes_what_the_whole_writes(data: st.DataObject, budget: int,
         if data.draw(st.integers(0, 3)) == 0:
             growing.damage(data.draw)
     assert growing.made == whole(files, cuts, budget)
+
+
+@given(lively())
+@settings(max_examples=150)
+def test_going_on_file_by_file_writes_what_the_whole_writes(files: list[Landed]) -> None:
+    growing = Growing()
+    for cut in range(1, len(files) + 1):
+        growing.reach(files[:cut])
+    assert growing.made == whole(files, range(1, len(files) + 1))
 
 
 def recut(files: Sequence[Landed], chance: random.Random) -> list[Landed]:
