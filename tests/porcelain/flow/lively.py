@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from porcelain.flow.entries import Landed
+from porcelain.flow.assembly.entries import Landed
 from porcelain.providers.records import Changes, Record
 from tests.porcelain.flow.sample import asked, came, landed, result, said, text, use
 
