@@ -54,6 +54,7 @@ MAX_RAW = BLOCK_BYTES + max(ENTRY.size + MAX_SIZE, NAME.size + MAX_NAME + 32)
 MAX_STORED = MAX_RAW + (MAX_RAW >> 7) + 512
 MAX_HEADER = 64 * 1024
 MAX_KINDS = 255
+_LONGEST_REASON = 500
 #: The shortest object there can be has more bytes than this, so an entry cannot be empty.
 LEAST_ENTRY = 2
 
@@ -67,6 +68,9 @@ class PackRefused(CheckFailed):
     """A pack that is not taken, and why. ``object`` is the id (hex) of what is at fault, where one is."""
 
     def __init__(self, reason: str, *, object: str | None = None, hint: str | None = None) -> None:
+        if not reason.isprintable():  # what a stranger wrote may stand in it
+            reason = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in reason)
+        reason = reason[:_LONGEST_REASON]
         super().__init__(
             f"pack refused: {object}: {reason}" if object else f"pack refused: {reason}", hint=hint
         )

@@ -330,6 +330,12 @@ def test_objects_that_break_a_rule_are_named(target: Store) -> None:
         assert isinstance(error, PackRefused) and error.object == sha256(at_fault[1]).hexdigest()
 
 
+def test_what_a_stranger_wrote_is_spelled_out_in_one_short_line(target: Store) -> None:
+    odd = b'{"items":[],"type":"list","x\\n\\u202e' + b"y" * 2000 + b'":1}'
+    error = refused(by_hand([("list", odd)]), target, "unknown field")
+    assert error.message.isprintable() and len(error.message) < 700
+
+
 def test_a_needed_object_must_come_first(target: Store) -> None:
     one = text("one")
     inner = ("list", b'{"items":["%s"],"type":"list"}' % sha256(one[1]).hexdigest().encode())

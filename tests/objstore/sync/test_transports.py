@@ -417,7 +417,8 @@ def test_full_disk(there: Store, here: Store, monkeypatch: pytest.MonkeyPatch) -
 
     before = state(here)
     with monkeypatch.context() as patch:
-        patch.setattr(receiving, "SpooledTemporaryFile", Full)
+        patch.setattr(receiving, "TemporaryFile", Full)
+        patch.setattr(receiving, "_HELD_BYTES", 0)
         with Way("store", Path()).to(there) as transport, pytest.raises(StorageError, match="No space left"):
             fetch(here, transport, EVERYTHING, keeps_content=False)
     assert state(here) == before
