@@ -33,8 +33,9 @@ def talk(draw: st.DrawFn, number: int, second: float) -> list[Event]:
         name = f"a{number}.{step}"
         events.append(_main(said(name, f"c{number}.{step // 2}", parent, second + step, text(), flags=[])))
         parent = name
-    if begins == "later":
-        events.append(_main(came(f"v{number}", run, second + 6, trigger="external")))
+    if begins != "external":
+        trigger = draw(st.sampled_from(["external", "notification"]))
+        events.append(_main(came(f"v{number}", run, second + 6, trigger=trigger)))
     events.append(_main(said(f"b{number}", f"c{number}.u", parent, second + 7, use(tool, "Agent"))))
     names = draw(
         st.sampled_from(["nothing", "result", "sidecar", "notification", "workflow", "parent", "both"])
@@ -97,7 +98,7 @@ def lively(draw: st.DrawFn) -> list[Landed]:
     for number in range(draw(st.integers(1, 5))):
         second += draw(st.sampled_from([10, 10, 30, 1200]))
         events += talk(draw, number, second)
-    late = draw(st.lists(st.tuples(st.integers(0, len(events) - 1), st.integers(1, 30)), max_size=3))
+    late = draw(st.lists(st.tuples(st.integers(0, len(events) - 1), st.integers(1, 60)), max_size=8))
     places = {at: at + by for at, by in late}
     order = sorted(range(len(events)), key=lambda at: (places.get(at, at), at))
     for at in draw(st.lists(st.integers(0, len(events) - 1), max_size=1)):
