@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import TypeVar
 
+from porcelain.commands import VERSION
 from porcelain.lineage import ddl
 from porcelain.lineage.projection import Row, cell
 from porcelain.lineage.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
@@ -63,11 +63,7 @@ CREATE INDEX IF NOT EXISTS import_runs_source ON import_runs (source_id);
 
 def edition() -> str:
     """What the index is stamped with: an index of another edition is made anew."""
-    try:
-        program = version("objstore")
-    except PackageNotFoundError:
-        program = "-"
-    return f"{FORM}/{program}"
+    return f"{FORM}/{VERSION}"
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
