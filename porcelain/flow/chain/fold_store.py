@@ -7,12 +7,12 @@ damaged or of another version is as good as none: rounds are the authority, and 
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
+from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.assembly import Written
@@ -81,15 +81,10 @@ def stored_fold(view: Snapshot, head: bytes | None) -> Fold:
         return Fold()
     # Frames refer to nothing that refers to them: looking through all of them for cycles, again and again as they
     # come, would take a tenth of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with without_gc():
         since, fold = _since_saved(view, head)
         for entry in reversed(since):
             apply(fold, stored_round(view, entry))
-    finally:
-        if collecting:
-            gc.enable()
     return fold
 
 

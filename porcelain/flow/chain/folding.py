@@ -6,13 +6,18 @@ unchanged; entries that are resolved or terminal stay. Conversation, session, pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from copy import copy
+from operator import attrgetter
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from porcelain.flow.formats.sf import Round, RoundError, SfHeader, SfNode, SfRelation, SfUnresolved
 from porcelain.flow.formats.sf_reading import read_round
+
+F = TypeVar("F", SfNode, SfRelation, SfUnresolved)
+_ID, _TOMBSTONE = attrgetter("id"), attrgetter("tombstone")
 
 
 class Fold(Struct):
@@ -81,22 +86,21 @@ def check_link(fold: Fold, header: SfHeader) -> None:
 def apply(fold: Fold, round_: Round) -> None:
     """Take the next round into ``fold``, at a cost of its frames only; raises ``RoundError`` where it does not link."""
     check_link(fold, round_.header)
-    for node in round_.nodes:
-        if node.tombstone:
-            fold.nodes.pop(node.id, None)
-        else:
-            fold.nodes[node.id] = node
-    for relation in round_.relations:
-        if relation.tombstone:
-            fold.relations.pop(relation.id, None)
-        else:
-            fold.relations[relation.id] = relation
-    for entry in round_.unresolved:
-        if entry.tombstone:
-            fold.unresolved.pop(entry.id, None)
-        else:
-            fold.unresolved[entry.id] = entry
+    _take(fold.nodes, round_.nodes)
+    _take(fold.relations, round_.relations)
+    _take(fold.unresolved, round_.unresolved)
     fold.round, fold.digest, fold.header = round_.header.round, round_.digest, round_.header
+
+
+def _take(held: MutableMapping[str, F], frames: Sequence[F]) -> None:
+    if any(map(_TOMBSTONE, frames)):
+        for frame in frames:
+            if frame.tombstone:
+                held.pop(frame.id, None)
+            else:
+                held[frame.id] = frame
+    else:
+        held.update(zip(map(_ID, frames), frames, strict=True))
 
 
 def fold_rounds(rounds: Iterable[Round]) -> Fold:

@@ -16,11 +16,11 @@ from typing import Any
 
 from objstore import kinds
 from objstore.errors import StorageError
+from objstore.garbage import without_gc
 from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.lineage.output_file import replacing
-from porcelain.session.integrity.garbage import without_gc
 from porcelain.session.integrity.runs import (
     EventRun,
     chain_in_runs,

@@ -4,7 +4,6 @@
 ``checking``         ``chain_check``, ``check_all``
 ``runs``             events and nodes in a row checked many at a time
 ``run_finding``      finding the runs, with another process where the session is large
-``garbage``          reading very many objects without the search for cycles
 ``proofs``           ``prove_node``, ``prove_insertion``
 ``proof_checking``   ``check_proof``, which needs no store
 ===================  ==============================================================================

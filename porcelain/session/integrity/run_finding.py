@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Struct
 
 from objstore.database import Database
+from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from objstore.workers import Serve, run_tasks
-from porcelain.session.integrity.garbage import without_gc
 from porcelain.session.integrity.runs import likely_events, patterns_of, read_runs
 from porcelain.session.tree.identity import is_sid
 from porcelain.session.tree.replay import Run, in_groups
