@@ -23,13 +23,11 @@ from urllib.parse import unquote
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from objstore.sync.bundles import BundleTransport
 from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
 from plumbing.packing import keeps_content, served_folder
 from porcelain.remotes.config import Pusher, Remote
-from porcelain.remotes.ssh import run_service
 
 #: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be
 #: written to, who writes.
@@ -139,6 +137,8 @@ def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterat
     folder = served_folder(parse_url(remote.url).place, context.cwd)
     if pusher is None and _is_large(folder):
         start = f"import sys; sys.path[:] = {sys.path!r}; from porcelain.main import main; sys.exit(main())"
+        from porcelain.remotes.ssh import run_service
+
         with run_service([sys.executable, "-c", start, "upload-pack", "--", folder], context) as service:
             yield service
         return
@@ -159,6 +159,8 @@ def _is_large(folder: str) -> bool:
 @contextmanager
 def open_bundle(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator[Transport]:
     """A bundle."""
+    from objstore.sync.bundles import BundleTransport
+
     yield BundleTransport(os.path.join(context.cwd, parse_url(remote.url).place))
 
 
