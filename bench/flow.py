@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bench.measure import command, interleaved, run, timed
-from bench.table import Row
+from bench.table import Row, time_budget
 from objstore.store import Store
 from porcelain.flow.assembly.tasks import assembly_plan
 from porcelain.flow.chain.fold_store import stored_fold
@@ -78,7 +78,7 @@ def _conversation(folder: Path, size: int, repetitions: int) -> list[Row]:
 
     found = interleaved({"ours": lambda: one_more(False), "whole": lambda: one_more(True)}, repetitions)
     rows += [
-        _budget(f"flow: one more turn, {name}", found["ours"], _TURN),
+        time_budget(f"flow: one more turn, {name}", found["ours"], _TURN),
         Row(
             work=f"flow: one more turn, {name}",
             ours=f"{found['ours'] * 1000:.1f} ms",
@@ -89,10 +89,10 @@ def _conversation(folder: Path, size: int, repetitions: int) -> list[Row]:
     ]
     with Store.open(path) as store:
         saved = statistics.median(timed(lambda: _fold(store)) for _ in range(repetitions))
-        rows.append(_budget(f"flow: fold, saved head, {name}", saved, _SAVED))
+        rows.append(time_budget(f"flow: fold, saved head, {name}", saved, _SAVED))
         _forget(store)
         cold = statistics.median(timed(lambda: _fold(store)) for _ in range(repetitions))
-        rows.append(_budget(f"flow: fold, from all rounds, {name}", cold, _COLD))
+        rows.append(time_budget(f"flow: fold, from all rounds, {name}", cold, _COLD))
     _objstore(path, "flow", "export", _SESSION, folder / "out")
     files = [file for file in (folder / "out").rglob("*.s[df]")]
     total = sum(file.stat().st_size for file in files)
@@ -110,17 +110,6 @@ def _conversation(folder: Path, size: int, repetitions: int) -> list[Row]:
         )
     )
     return rows
-
-
-def _budget(work: str, seconds: float, most: float) -> Row:
-    return Row(
-        work=work,
-        ours=f"{seconds * 1000:.1f} ms",
-        peer="budget",
-        theirs=f"{most * 1000:g} ms",
-        ratio=most / seconds,
-        goal=1,
-    )
 
 
 def _objstore(store: Path, *words: object) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from bench import peers
 from bench.measure import interleaved, timed
 from bench.sessions_sqlite import SqliteSession
-from bench.table import Row, rate
+from bench.table import Row, rate, time_budget
 from objstore.store import Store
 from porcelain.session.exchange.refresh import changes_since, encode_delta
 from porcelain.session.exchange.sqlite_import import import_session
@@ -84,17 +84,6 @@ def _copy(path: Path, to: Path) -> Path:
     return to
 
 
-def _budget(work: str, seconds: float, most: float) -> Row:
-    return Row(
-        work=work,
-        ours=f"{seconds * 1000:.2f} ms",
-        peer="budget",
-        theirs=f"{most * 1000:g} ms",
-        ratio=most / seconds,
-        goal=1,
-    )
-
-
 def _pace(work: str, count: int, seconds: float, least: float) -> Row:
     return Row(
         work=work,
@@ -152,13 +141,15 @@ def _single(store: Store, sid: str, answer: str, peer: SqliteSession, where: str
         theirs=f"{theirs * 1000:.2f} ms",
         ratio=theirs / ours,
     )
-    return [_budget(work, ours, most), peer_row]
+    return [time_budget(work, ours, most), peer_row]
 
 
 def _export(store: Store, sid: str, path: Path) -> Row:
     with store.snapshot() as view:
         session = open_session(view, sid)
-        return _budget("session: export as SQLite", timed(lambda: export_session(view, session, path)), 5.0)
+        return time_budget(
+            "session: export as SQLite", timed(lambda: export_session(view, session, path)), 5.0
+        )
 
 
 def _import(folder: Path, nodes: int) -> Row:
@@ -194,7 +185,7 @@ def _refresh(store: Store, sid: str, answer: str) -> list[Row]:
         ratio=4096 / size,
         goal=1,
     )
-    return [_budget("session: refresh after one turn", statistics.median(found), 0.005), bytes_row]
+    return [time_budget("session: refresh after one turn", statistics.median(found), 0.005), bytes_row]
 
 
 def _llm(store: Store, answer: str, folder: Path) -> tuple[list[Row], list[str]]:

@@ -55,6 +55,18 @@ def rate(
     )
 
 
+def time_budget(work: str, seconds: float, most: float) -> Row:
+    """A row of seconds against the most that it may take."""
+    return Row(
+        work=work,
+        ours=f"{seconds * 1000:.2f} ms",
+        peer="budget",
+        theirs=f"{most * 1000:g} ms",
+        ratio=most / seconds,
+        goal=1,
+    )
+
+
 def text(rows: Sequence[Row]) -> str:
     """The table, aligned."""
     lines = [_HEAD, *(row.cells() for row in rows)]

@@ -191,11 +191,6 @@ class LmdbSnapshot:
         """The arrival number that the next object gets."""
         return int.from_bytes(self._txn.get(b"next", db=self._database.meta), "big")
 
-    def index_entries(self) -> Iterator[tuple[bytes, int]]:
-        """All of ``ids``: the first bytes of a key, and an arrival number."""
-        for _, entry in self._txn.cursor(db=self._database.ids):
-            yield entry[:ENTRY_KEY], int.from_bytes(entry[ENTRY_KEY:], "big")
-
     def values(self, first: int, stop: int) -> Iterator[tuple[bytes, bytes]]:
         """Raw values of arrival numbers ``first`` up to but not ``stop``, each after the entry that must lead to it in
         ``ids`` (its last 5 bytes are the arrival number)."""

@@ -63,7 +63,6 @@ class Option:
 #: Options that several commands share, so that they are called the same everywhere.
 JSON = Option("--json", help="print JSON, one object a line")
 NUL = Option(("-z", "--null"), "null", help="end names and lines with NUL, in and out")
-STDIN = Option("--stdin", help="read from standard input")
 HELP = Option(("-h", "--help"), "help", help="show this help")
 
 #: What may stand before the command.

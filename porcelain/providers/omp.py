@@ -53,7 +53,6 @@ _HEADER_ONLY = (
     "titleSource",
     "timestamp",
 )
-_TITLES = ("title", "titleSource", "source", "updatedAt", "pad", "previousTitle")
 _FLAGS: dict[str, list[str]] = {
     "reset_boundary": ["context_reset"],
     "session_init": ["injected"],

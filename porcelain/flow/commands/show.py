@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-from msgspec import Raw, Struct, UnsetType
-from msgspec.structs import asdict
+from msgspec import Raw, Struct
 
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import Snapshot
@@ -15,6 +14,7 @@ from objstore.store import load
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, terminal_width
 from plumbing.stores import open_store
+from porcelain.flow.chain.diff_frames import frame_value
 from porcelain.flow.chain.folding import Fold, apply
 from porcelain.flow.chain.landed import pages
 from porcelain.flow.chain.naming import best_heads, find_conversation
@@ -86,22 +86,7 @@ def run(arguments: Arguments, context: Context) -> int:
 def _print_json(out: Writer, fold: Fold) -> None:
     for group in (fold.nodes, fold.relations, fold.unresolved):
         for frame in group.values():
-            values = {}
-            for key, value in asdict(frame).items():
-                if isinstance(value, UnsetType):
-                    continue
-                if isinstance(value, Raw):
-                    value = json.loads(bytes(value))
-                elif isinstance(value, Ref):
-                    value = _place(value)
-                elif isinstance(value, list):
-                    value = [_place(one) for one in value]
-                values[key.rstrip("_")] = value
-            out.json({"frame": type(frame).__name__.removeprefix("Sf").lower(), **values})
-
-
-def _place(ref: Ref) -> dict[str, int]:
-    return {key: value for key, value in asdict(ref).items() if not isinstance(value, UnsetType)}
+            out.json(frame_value(frame))
 
 
 class _Tree:

@@ -132,12 +132,3 @@ def state_text(state: ChainState) -> str:
     """The text of the state file."""
     rows = [("schema", "1"), *((name, str(getattr(state, name))) for name in state.__struct_fields__)]
     return "".join(f"{key:<12} {value}\n" for key, value in rows)
-
-
-def state_updated_at(text: str) -> str:
-    """The time that a state file states, empty where it states none."""
-    for line in text.splitlines():
-        key, _, value = line.strip().partition(" ")
-        if key == "updated_at":
-            return value.strip()
-    return ""

@@ -25,8 +25,8 @@ OPTIONS = (
     JSON,
 )
 EXAMPLES = (
-    "objstore lineage move --from ~/src/tidepool --to ~/work/tidepool",
-    "objstore lineage move --from ~/src/tidepool --to ~/work/tidepool --apply --copy",
+    "objstore lineage move --from ~/src/tidepool --to ~/code/tidepool",
+    "objstore lineage move --from ~/src/tidepool --to ~/code/tidepool --apply --copy",
 )
 ARGUMENTS = (0, 0)
 
