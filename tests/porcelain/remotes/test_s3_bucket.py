@@ -23,7 +23,7 @@ from plumbing.options import Context
 from porcelain.main import main
 from porcelain.remotes import s3_bucket
 from porcelain.remotes.config import Pusher, Remote
-from porcelain.remotes.plain_files import Lost
+from porcelain.remotes.hub.files import Lost
 from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
 from tests.objstore.sync.building import add_round, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
@@ -39,7 +39,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
 )
 from tests.porcelain.remotes.bucket_server import Bucket, bucket, environment  # noqa: F401
 from tests.porcelain.remotes.cutting import cutting
-from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
+from tests.porcelain.remotes.hub_contract import HubWay, contend, exchange_there_and_back
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 
@@ -50,13 +50,13 @@ def files(bucket: Bucket) -> BucketFiles:
 
 
 @pytest.fixture
-def way(files: BucketFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def way(files: BucketFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
 @pytest.fixture
-def writable(files: BucketFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def writable(files: BucketFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
 def test_there_and_back(files: BucketFiles, here: Store, there: Store) -> None:
@@ -67,15 +67,15 @@ def test_the_files_of_a_bucket(files: BucketFiles) -> None:
     files.create("packs/a", BytesIO(b"first"), 5)
     files.create("packs/a", BytesIO(b"other"), 5)
     assert files.get("packs/a") == b"first"
-    files.replace("writers/x", b"1", None)
-    tag = files.list("writers/")["writers/x"]
+    files.replace("writers/x", b"1", {}, ())
+    tags = files.list("writers/")
     with pytest.raises(Lost):
-        files.replace("writers/x", b"2", None)
-    files.replace("writers/x", b"3", tag)
+        files.replace("writers/x", b"2", {}, ())
+    files.replace("writers/x", b"3", tags, ())
     with pytest.raises(Lost):
-        files.replace("writers/x", b"4", tag)
+        files.replace("writers/x", b"4", tags, ())
     with pytest.raises(Lost):
-        files.get("writers/x", tag)
+        files.get("writers/x", tags["writers/x"])
     assert files.get("writers/x", files.list("writers/")["writers/x"]) == b"3"
     data = os.urandom(3_000_000)
     files.create("packs/b", BytesIO(data), len(data))
