@@ -20,14 +20,14 @@ GRACE = 24 * 3600
 _NAMES = msgspec.json.Decoder(list[str])
 
 
-def sweep(files: Files, traffic: Traffic, hub: Hub, mark: str) -> None:
-    """Delete what was found dead long enough ago, and write down what is dead now, unless that was done of late.
-    ``mark`` is a file that was written just now, and tells the time."""
+def sweep(files: Files, traffic: Traffic, hub: Hub) -> None:
+    """Delete what was found dead long enough ago, and write down what is dead now, unless that was done of late. It is
+    as late as when a writer last wrote."""
     traffic.requests += 2
     written, noted = files.times(WRITERS), files.times(GONE)
-    if written is None or noted is None or mark not in written:
+    if not written or noted is None:
         return
-    now, needed = written[mark], hub.needed(hub.writers)
+    now, needed = max(written.values()), hub.needed(hub.writers)
     for name, time in noted.items():
         if time <= now - GRACE:
             _delete(files, traffic, hub, needed, name)

@@ -85,16 +85,18 @@ class Writing:
         will do it."""
         if loose(self._reading.hub()) % FEW == 0:
             with suppress(ObjstoreError):
-                self.merge_once()
+                self._merge_once()
+                self._sweep()
 
     def merge(self) -> tuple[int, int]:
         """Merge packs as long as there are any to merge: how many were, and into how many."""
         packs = merges = 0
-        while count := self.merge_once():
+        while count := self._merge_once():
             packs, merges = packs + count, merges + 1
+        self._sweep()
         return packs, merges
 
-    def merge_once(self) -> int:
+    def _merge_once(self) -> int:
         """Merge what should be merged next; how many packs."""
         run: list[Element] = []
         pack, merge = b"", None
@@ -111,7 +113,6 @@ class Writing:
                     continue
                 pack, merge = merged(hub, run, [data or b"" for data in packs], self._algorithm)
             if self._publish_merge(hub, pack, merge):
-                self._sweep()
                 return len(run)
         raise busy()
 
@@ -128,7 +129,7 @@ class Writing:
     def _sweep(self) -> None:
         """Remove what was not needed any more some time ago; who may not remove anything leaves it there."""
         with suppress(ObjstoreError):
-            sweep(self._files, self._traffic, self._reading.hub(), WRITERS + self._me)
+            sweep(self._files, self._traffic, self._reading.hub())
 
     # -- the writer's file --------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from porcelain.main import main
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
 from porcelain.remotes.hub.files import Lost
+from porcelain.remotes.hub.transport import HubTransport
 from tests.objstore.sync.building import EVERYTHING, add_round, sound, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
@@ -156,6 +157,39 @@ def test_from_the_command_line(bare: Path, there: Store, tmp_path: Path) -> None
         assert state(one) == state(other)
         sound(one)
     assert (tmp_path / "there" / "hubs").stat().st_mode & 0o077 == 0
+
+
+def test_small_packs_are_merged_and_leave_the_branch(
+    bare: Path, there: Store, here: Store, tmp_path: Path, opens: Callable[[], BranchFiles]
+) -> None:
+    for number in range(18):
+        add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+        push(there, HubTransport(opens(), pusher(there)), EVERYTHING)
+    names = _git("-C", str(bare), "ls-tree", "-r", "--name-only", BRANCH).split()
+    assert sum(name.startswith("packs/") for name in names) == 3 and len(names) <= 7
+    assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 19
+    fetch(here, HubTransport(opens(), None), EVERYTHING, keeps_content=False)
+    assert state(here) == state(there)
+
+
+def test_repack_from_the_command_line(
+    bare: Path, there: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, url = str(tmp_path / "there"), f"git+file://{bare}"
+    for number in range(3):
+        add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+        with open_git(Remote(url=url), Context(env=os.environ, store=place), pusher(there)) as transport:
+            push(there, transport, EVERYTHING)
+    there.close()
+    assert main(["--store", place, "remote", "repack", url]) == 0
+    assert capsys.readouterr().out.endswith("3 packs merged into 1\n")
+    assert main(["--store", place, "remote", "repack", "--json", url]) == 0
+    assert capsys.readouterr().out == '{"into":0,"packs":0}\n'
+    assert main(["--store", place, "remote", "repack", str(tmp_path)]) == 2
+    assert "is no hub" in capsys.readouterr().err
+    assert main(["clone", url, str(tmp_path / "b")]) == 0
+    with Store.open(place) as one, Store.open(tmp_path / "b" / ".objstore") as other:
+        assert state(one) == state(other)
 
 
 def test_git_daemon(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:

@@ -9,6 +9,7 @@ import http.client
 import http.server
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -19,13 +20,16 @@ import pytest
 
 from objstore.errors import StorageError, UsageError
 from objstore.store import Store
+from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
 from porcelain.remotes import s3_bucket
-from porcelain.remotes.config import Pusher, Remote
+from porcelain.remotes.config import Pusher, Remote, pusher
+from porcelain.remotes.hub import sweeping
 from porcelain.remotes.hub.files import Lost
+from porcelain.remotes.hub.transport import HubTransport
 from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
-from tests.objstore.sync.building import add_round, state
+from tests.objstore.sync.building import EVERYTHING, add_round, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
     here,
@@ -120,6 +124,26 @@ def test_a_server_that_keeps_writers_apart_passes_the_probe(bucket: Bucket) -> N
     url = bucket.url
     probe(Remote(url=url), bucket.context())
     assert bucket_files(url, bucket.env).list("probe/") == {}
+
+
+def test_small_packs_are_merged_and_deleted_in_time(
+    bucket: Bucket, files: BucketFiles, there: Store, here: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pushed(count: int) -> None:
+        for number in range(count):
+            add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+            push(there, HubTransport(files, pusher(there)), EVERYTHING)
+
+    pushed(16)
+    assert len(files.list("packs/")) == 17 and len(files.list("gone/")) == 1
+    monkeypatch.setattr(sweeping, "GRACE", 1)
+    time.sleep(2)
+    pushed(16)
+    found = files.list("packs/")
+    assert 1 <= len(found) <= 20 and len(files.list("gone/")) == 1
+    transport = HubTransport(files, None)
+    fetch(here, transport, EVERYTHING, keeps_content=False)
+    assert state(here) == state(there) and transport.traffic.requests < 20
 
 
 def test_contention(files: BucketFiles, tmp_path: Path) -> None:
