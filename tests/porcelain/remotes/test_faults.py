@@ -463,7 +463,7 @@ def test_git_daemon_is_killed(tmp_path: Path, direction: str) -> None:
 
 def test_the_server_of_a_bucket_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_bucket, "RETRIES", 1)
-    _killed(tmp_path, _s3_hub, "push", 2)
+    _killed(tmp_path, _s3_hub, "push", 1)
 
 
 @pytest.mark.soak
