@@ -115,7 +115,10 @@ COMMANDS: tuple[Command, ...] = (
         "take in a folder of .sd and .sf files",
     ),
     Command(
-        PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
+        PORCELAIN,
+        "lineage sessions",
+        "porcelain.lineage.commands.sessions:run",
+        "the conversations and their sources",
     ),
     Command(
         PORCELAIN,
@@ -166,7 +169,10 @@ COMMANDS: tuple[Command, ...] = (
         "tokens of all model calls, each once",
     ),
     Command(
-        PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
+        PORCELAIN,
+        "lineage export",
+        "porcelain.lineage.commands.export:run",
+        "write the lineage as a SQLite file",
     ),
     Command(
         PORCELAIN,

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import zstandard
 from msgspec import Struct
 
-from porcelain.lineage.times import time_of_ns
+from porcelain.lineage.facts.times import time_of_ns
 
 _CHUNK = 1024 * 1024
 #: White space and the bytes of a byte order mark: a line of nothing else says nothing.

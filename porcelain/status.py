@@ -11,7 +11,7 @@ from plumbing.stores import open_store
 from porcelain.importing.keeping import keeps_content
 from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.listing import session_rows
+from porcelain.lineage.views.listing import session_rows
 
 if TYPE_CHECKING:
     from porcelain.importing.plan import Place

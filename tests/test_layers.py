@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,37 @@ def test_imports_point_down(package: str) -> None:
         if (found := imported(ast.parse(path.read_bytes())) & MAY_NOT_IMPORT[package])
     }
     assert not wrong
+
+
+def modules_imported(path: Path) -> set[str]:
+    """The full names of the project's modules that the file at ``path`` imports, for types only or not."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {name for one in node.names if exists(name := f"{node.module}.{one.name}")}
+            found |= {node.module} if exists(node.module) else set()
+    return found
+
+
+def test_lineage_is_built_from_the_bottom_up() -> None:
+    import porcelain.lineage
+
+    folder = ROOT / "porcelain" / "lineage"
+    order = re.findall(r"^``(\w+)``", porcelain.lineage.__doc__ or "", re.MULTILINE)
+    assert sorted(order) == sorted(one.parent.name for one in folder.glob("*/__init__.py"))
+    assert [one.name for one in folder.glob("*.py")] == ["__init__.py"]
+    wrong = []
+    modules: dict[str, set[str]] = {}
+    for path in sources("porcelain/lineage"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        modules[name] = modules_imported(path)
+        for other in modules[name]:
+            if other.startswith("porcelain.lineage."):
+                mine, theirs = name.split(".")[2], other.split(".")[2]
+                if mine in order and order.index(theirs) > order.index(mine):
+                    wrong.append(f"{name} imports {other}")
+    assert not wrong
+    TopologicalSorter(modules).prepare()  # fails on a circle
 
 
 def test_objstore_neither_prints_nor_reads_the_environment() -> None:

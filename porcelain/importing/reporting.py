@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from porcelain.lineage.facts import Known
-from porcelain.lineage.identity import observation_id
-from porcelain.lineage.importing import source_of
-from porcelain.lineage.reports import LINKS, ConversationReport, SourceReport, Stated
-from porcelain.lineage.times import time_of_ns
+from porcelain.lineage.adapters.importing import source_of
+from porcelain.lineage.adapters.reports import LINKS, ConversationReport, SourceReport, Stated
+from porcelain.lineage.facts.identity import observation_id
+from porcelain.lineage.facts.making import Known
+from porcelain.lineage.facts.times import time_of_ns
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.reader import Conversation
 

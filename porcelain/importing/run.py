@@ -28,10 +28,10 @@ from porcelain.importing.plan import Place, Plan, native_id, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
 from porcelain.importing.tasks import Piece, Settings, Task, piece_from_bytes
 from porcelain.importing.work import Worker
-from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.reports import RunReport
-from porcelain.lineage.store import KnownFacts, append_facts, facts_head
+from porcelain.lineage.adapters.importing import facts_of_conversation, import_run, source_of
+from porcelain.lineage.adapters.reports import RunReport
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
 from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
 #: Files from which on worker processes pay for their start, by bytes to read.

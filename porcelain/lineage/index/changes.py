@@ -12,10 +12,10 @@ from objstore.chain import entries, entries_since, frame_keys
 from objstore.errors import CheckFailed, NotFound
 from objstore.snapshot import Snapshot
 from objstore.store import load
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import read_facts
 from porcelain.lineage.index.tables import in_parts, placed
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.landed_pages import native_of
-from porcelain.lineage.store import read_facts
+from porcelain.lineage.landed.pages import native_of
 
 #: Facts that are read together.
 PART = 2048
@@ -108,7 +108,7 @@ def moved_landings(connection: sqlite3.Connection, view: Snapshot) -> list[tuple
 
 
 class IndexedHeads:
-    """The heads of the landing chains of a conversation, as ``landed_pages.all_heads`` finds them."""
+    """The heads of the landing chains of a conversation, as ``landed.pages.all_heads`` finds them."""
 
     def __init__(self, connection: sqlite3.Connection, view: Snapshot) -> None:
         self._run = connection.execute

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import msgspec
 
-from porcelain.lineage.buckets import Kept, bucket_fact, bucket_of, kept
-from porcelain.lineage.facts import Stored, object_id
+from porcelain.lineage.derived.buckets import Kept, bucket_fact, bucket_of, kept
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored, object_id
 from porcelain.lineage.index.tables import in_parts, placed
-from porcelain.lineage.kinds import Fact
 from porcelain.lineage.relations.edges import folder_of, neighbour_claim
 from porcelain.lineage.relations.nodes import Node
 

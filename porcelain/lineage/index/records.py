@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from objstore.snapshot import Snapshot
-from porcelain.lineage.events import ObservedFile
 from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.index.tokens import of_id, of_key
-from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.landed.events import ObservedFile
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.shared_records import LandedEvidence, nearest, record_keys
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from porcelain.commands import VERSION
-from porcelain.lineage import ddl
-from porcelain.lineage.projection import Row, cell
-from porcelain.lineage.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
+from porcelain.lineage.facts.projection import Row, cell
+from porcelain.lineage.tables import ddl
+from porcelain.lineage.tables.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from porcelain.lineage.columns import FILE_EVIDENCE
-from porcelain.lineage.identity import fact_id, session_id
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.facts.identity import fact_id, session_id
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.relations.nodes import is_path, native_id_of_path, whole_path
+from porcelain.lineage.tables.columns import FILE_EVIDENCE
 
 #: Kinds of facts from which nothing is derived: rows as they stand.
 PLAIN = frozenset(

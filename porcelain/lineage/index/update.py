@@ -19,9 +19,19 @@ from msgspec import Struct
 
 from objstore.digest import hasher
 from objstore.snapshot import Snapshot
-from porcelain.lineage.derive import Lineage, derive
-from porcelain.lineage.derived_facts import derived_facts
-from porcelain.lineage.facts import Stored
+from porcelain.lineage.derived.lineage import Lineage, derive
+from porcelain.lineage.derived.rows import derived_facts
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored
+from porcelain.lineage.facts.projection import (
+    Dangling,
+    Row,
+    derive_columns,
+    observe_source,
+    plain_rows,
+    settle_references,
+)
+from porcelain.lineage.facts.store import read_facts
 from porcelain.lineage.index.changes import (
     OutOfStep,
     lineage_heads,
@@ -47,18 +57,8 @@ from porcelain.lineage.index.tables import (
     write_rows,
 )
 from porcelain.lineage.index.tokens import of_id
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.projection import (
-    Dangling,
-    Row,
-    derive_columns,
-    observe_source,
-    plain_rows,
-    settle_references,
-)
 from porcelain.lineage.relations.nodes import NAMED_URI
-from porcelain.lineage.schema import BY_KIND, FACT_TABLES
-from porcelain.lineage.store import read_facts
+from porcelain.lineage.tables.schema import BY_KIND, FACT_TABLES
 
 #: Groups that are looked up one by one.
 _FEW = 500

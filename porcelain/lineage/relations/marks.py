@@ -12,14 +12,14 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from porcelain.lineage.columns import MARK_TYPES
-from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.facts.kinds import Confidence, Fact
+from porcelain.lineage.facts.statements import confidence
 from porcelain.lineage.relations.decision import Decision
 from porcelain.lineage.relations.nodes import Node, Nodes, Said
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.lineage.relations.resume import PRESERVING, replacements
 from porcelain.lineage.relations.threads import Thread
-from porcelain.lineage.statements import confidence
+from porcelain.lineage.tables.columns import MARK_TYPES
 
 PROVENANCE = "lineage-rules"
 _RANK: dict[Confidence, int] = {"low": 0, "medium": 1, "manual": 2, "high": 3, "authoritative": 4}
@@ -71,7 +71,7 @@ def marks_of_people(stated: list[tuple[str, Fact]]) -> dict[str, list[Fact]]:
 
 def as_mark(statement: Fact, node: str) -> Fact:
     """The mark fact that a sidecar's statement makes on ``node``."""
-    from porcelain.lineage.facts import fact
+    from porcelain.lineage.facts.making import fact
 
     data = statement.columns["data"]
     replacement = data.get("replacement")

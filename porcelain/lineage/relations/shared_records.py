@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.lineage.events import ObservedFile
-from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.landed.events import ObservedFile
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.providers.records import Record, page_record_ids

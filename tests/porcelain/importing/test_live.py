@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.facts.kinds import Fact
 from tests.porcelain.importing.driving import (
     HOME,
     TIDEPOOL,

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objstore.store import Store
-from porcelain.lineage.derive import lineage_of, lineage_view
+from porcelain.lineage.derived.view import lineage_of, lineage_view
+from porcelain.lineage.facts.projection import Projection
 from porcelain.lineage.index import opening
 from porcelain.lineage.index.opening import NAME, bring_up, open_lineage
 from porcelain.lineage.index.update import Work
-from porcelain.lineage.projection import Projection
 from tests.porcelain.importing.driving import copy_home, finish, patched, run, start, succeed
 from tests.porcelain.lineage import usage_homes as homes
 from tests.porcelain.lineage.pi_home import PiHome
