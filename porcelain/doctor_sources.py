@@ -225,9 +225,10 @@ def _problem(rule: str, paths: list[str], what: str, hint: str) -> Iterable[Prob
 
 
 def landed_records(conversations: Iterable[Measured]) -> Landed:
-    """How many records stand in pages."""
-    return {
-        (one.provider, unquote(one.name), file.src): file.records
-        for one in conversations
-        for file in one.activity.files
-    }
+    """How many records stand in pages, of the chain that has most of a file."""
+    found: dict[tuple[str, str, str], int] = {}
+    for one in conversations:
+        for file in one.activity.files:
+            key = one.provider, unquote(one.name), file.src
+            found[key] = max(found.get(key, 0), file.records)
+    return found

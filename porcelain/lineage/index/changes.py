@@ -11,7 +11,7 @@ from msgspec import Struct
 from objstore.chain import entries, entries_since, frame_keys
 from objstore.errors import CheckFailed, NotFound
 from objstore.snapshot import Snapshot
-from objstore.store import load
+from porcelain.flow.chain.naming import ranked
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.store import read_facts
 from porcelain.lineage.index.tables import in_parts, placed
@@ -118,15 +118,17 @@ class IndexedHeads:
         rows = self._run(
             "SELECT ref, head FROM landed WHERE provider = ? AND native = ?", (provider, native)
         ).fetchall()
-        best: dict[str, tuple[int, bytes]] = {}
+        if len(rows) == 1:
+            return [rows[0][1]]
+        heads: dict[str, list[tuple[str, bytes]]] = {}
         for ref, head in rows:
-            name = ref.split("/", 3)[3]
-            if len(rows) == 1:
-                return [head]
-            rank = (-int(load(self._view, head, "landing").through_seq), head)
-            if name not in best or rank < best[name]:
-                best[name] = rank
-        return [best[name][1] for name in sorted(best)]
+            _, store, _, name = ref.split("/", 3)
+            heads.setdefault(name, []).append((store, head))
+        return [
+            head
+            for name in sorted(heads)
+            for head in ranked(self._view, provider, name, "landed", heads[name])
+        ]
 
 
 def state_value(connection: sqlite3.Connection, name: str) -> str | None:

@@ -12,7 +12,7 @@ from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.chain.landed import page_records
-from porcelain.flow.chain.naming import best_heads
+from porcelain.flow.chain.naming import ranked_heads
 from porcelain.lineage.landed.events import ObservedFile
 from porcelain.providers.records import Page, Record, page_record_ids
 
@@ -22,7 +22,8 @@ REWRITE_IN_PLACE = frozenset({"oh-my-pi"})
 _CHAINS = 1024
 _PAGES = 64
 
-#: The landing chains of a conversation: their heads by provider and native id, in order of the chains' names.
+#: The landing chains of a conversation: their heads by provider and native id, in order of the chains' names, and of
+#: one name the one first that covers most.
 Heads = Callable[[str, str], Sequence[bytes]]
 
 
@@ -38,7 +39,7 @@ class _Reading(Struct):
 
 
 class LandedPages:
-    """The landed pages of a file, from the chain that covers most of its conversation. A file that was rewritten, and a
+    """The landed pages of a file, from whichever chain of its conversation has them. A file that was rewritten, and a
     copy of it elsewhere, were read from the beginning again: each observation has the reading that it stands for."""
 
     def __init__(self, view: Snapshot, heads: Heads | None = None) -> None:
@@ -73,8 +74,12 @@ class LandedPages:
             if reading.first_record == (file.first_record or "")
             and (file.differs is None or (number and self._holds(reading, file.differs)))
         ]
+        # The same file may have gone on differently on another machine: what has as many records is the file's own.
+        exact = [reading for reading in found if reading.records == file.records]
         enough = [reading for reading in found if reading.records >= file.records]
-        return enough[0] if enough else max(found, key=lambda reading: reading.records, default=None)
+        if exact or enough:
+            return (exact or enough)[0]
+        return max(found, key=lambda reading: reading.records, default=None)
 
     def _of_chain(self, head: bytes) -> dict[str, list[_Reading]]:
         """The readings in a landing chain by name of file. A page that does not stand behind the one before it in the
@@ -125,8 +130,8 @@ def _end(page: Page) -> int:
 def all_heads(view: Snapshot) -> Heads:
     """The heads of every conversation, found at once."""
     found: dict[tuple[str, str], list[bytes]] = {}
-    for (provider, name), head in best_heads(view, "landed").items():
-        found.setdefault((provider, native_of(name)), []).append(head)
+    for (provider, name), heads in ranked_heads(view, "landed").items():
+        found.setdefault((provider, native_of(name)), []).extend(heads)
     return lambda provider, native: found.get((provider, native), ())
 
 

@@ -128,7 +128,7 @@ def totals(
             files += len(one.activity.files)
             if one.provider == "factory" and one.activity.calls:
                 factory[one.native_id] = (one.activity.forked_from, one.activity.calls[-1].tokens)
-        result.conversations = len(order)
+        result.conversations = len({(provider, name) for _, _, provider, name in order})
         # What is no fork may claim a call first, then the oldest.
         ranked = sorted(range(len(order)), key=order.__getitem__)
         sorter.executemany("INSERT INTO ranks VALUES (?, ?)", ((n, rank) for rank, n in enumerate(ranked)))
