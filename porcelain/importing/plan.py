@@ -105,15 +105,17 @@ def make_plan(
         plan.places.append(place)
         cursors = plan.cursors[provider]
         wanted, seen_paths = _sorted_out(found, place, planned)
+        wanted = _with_emptied(wanted, place, cursors, seen_paths)
         for conversation in _names(wanted, cursors, claimed):
             place.conversations += 1
             place.files += len(conversation.sources)
+            known = _own_cursors(conversation, cursors)
             changed = sum(
-                _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
+                _is_changed(source, known.get(source.path), keep) for source in conversation.sources
             )
             if not changed and provider in settled and not check:
                 continue
-            task = _task(view, store, number, conversation, cursors)
+            task = _task(view, store, number, conversation, known)
             if check:
                 changed += _check(view, task, place)
             if changed or _behind(task):
@@ -212,6 +214,51 @@ def _sorted_out(
     return wanted, paths
 
 
+def _with_emptied(
+    wanted: list[Conversation], place: Place, cursors: Mapping[str, Cursor], found: set[str]
+) -> list[Conversation]:
+    """The conversations, with those of their files in which no conversation is any more, though one was imported from
+    them: they were rewritten, which is for landing to see. One that has no other file is a conversation too."""
+    emptied = _emptied(place, cursors, found)
+    if not emptied:
+        return wanted
+    place.left_out = [one for one in place.left_out if one.path not in emptied]
+    found |= emptied.keys()
+    added: dict[str, list[Source]] = {}
+    for cursor in emptied.values():
+        source = Source(
+            path=cursor.path, src=cursor.src, kind=cursor.kind, stream=cursor.stream, batch=cursor.batch
+        )
+        added.setdefault(cursor.conversation, []).append(source)
+    full = []
+    for one in wanted:
+        names = {cursors[source.path].conversation for source in one.sources if source.path in cursors}
+        more = [source for name in sorted(names) for source in added.pop(name, ())]
+        full.append(msgspec.structs.replace(one, sources=(*one.sources, *more)) if more else one)
+    for name, sources in added.items():
+        full.append(
+            Conversation(
+                provider=place.provider, native_id=native_id(name), root=place.root, sources=tuple(sources)
+            )
+        )
+    return full
+
+
+def _emptied(place: Place, cursors: Mapping[str, Cursor], found: set[str]) -> dict[str, Cursor]:
+    """Cursors, by path, of files of lines in ``place`` that are there and in which discovery saw no conversation."""
+    left_out = {one.path for one in place.left_out}
+    inside = place.root.rstrip(os.sep) + os.sep
+    return {
+        path: cursor
+        for path, cursor in cursors.items()
+        if cursor.offset
+        and cursor.state not in ("gone", "left-out")
+        and not (cursor.stamp or path.endswith(".json"))
+        and (path in left_out or (path not in found and path.startswith(inside)))
+        and os.path.isfile(path)
+    }
+
+
 def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
     bad = [one for one in conversation.sources if not _is_text(one.path)]
@@ -237,7 +284,8 @@ def _names(
     one, the native id and a hash of the file's place."""
     named: list[Conversation | None] = [None] * len(found)
     for index, one in enumerate(found):
-        known = next((cursors[s.path].conversation for s in one.sources if s.path in cursors), "")
+        names = (cursors[s.path].conversation for s in one.sources if s.path in cursors)
+        known = next(filter(None, names), "")
         if known:
             claimed[one.provider, known] = one.sources[0].path
             named[index] = _renamed(one, known)
@@ -277,6 +325,17 @@ def _renamed(conversation: Conversation, name: str) -> Conversation:
     )
 
 
+def _own_cursors(conversation: Conversation, cursors: Mapping[str, Cursor]) -> dict[str, Cursor]:
+    """The cursors of the conversation's files, by path. One that was imported as another conversation's has none here:
+    its pages stand in that one's chain, and this one's has to have all of the file."""
+    return {
+        source.path: cursor
+        for source in conversation.sources
+        if (cursor := cursors.get(source.path)) is not None
+        and cursor.conversation in ("", conversation.native_id)
+    }
+
+
 def _task(
     view: Snapshot, store: str, number: int, conversation: Conversation, cursors: Mapping[str, Cursor]
 ) -> Task:
@@ -287,11 +346,7 @@ def _task(
     return Task(
         number=number,
         conversation=conversation,
-        cursors={
-            s.path: _reopened(cursors[s.path])
-            for s in conversation.sources
-            if s.path in cursors and cursors[s.path].state != "left-out"
-        },
+        cursors={path: _reopened(cursor) for path, cursor in cursors.items() if cursor.state != "left-out"},
         landed=landed.hex() if landed is not None else None,
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,

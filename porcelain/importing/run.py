@@ -173,7 +173,8 @@ class _Import:
         reread = self._reread.setdefault(task.number, {})
         reread.update(piece.reread)
         if piece.landed is not None or piece.cursors:
-            report = conversation_report(conversation, native_id(conversation.native_id), cursors, reread)
+            native = native_id(conversation.native_id)
+            report = conversation_report(conversation, native, cursors, reread, task.cursors)
             self._learn(lambda known: facts_of_conversation(report, self._host, known))
             self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
         result.problems += piece.problems

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from porcelain.providers.reader import Container, LeftOut, Seen
+from porcelain.providers.reader import Container, LeftOut, Seen, SourceKind
 
 #: Bytes before the cursor that are compared.
 TAIL = 1024 * 1024
@@ -74,7 +74,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
     conversation: str
     path: str
     src: str = ""
-    kind: str = "transcript"
+    kind: SourceKind = "transcript"
     stream: str | None = None
     batch: str | None = None
     device: int = 0

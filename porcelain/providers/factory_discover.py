@@ -99,13 +99,18 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
 
 def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut]:
     """As ``discover``; ``cursors`` of earlier imports, by path, keep what has not changed from being opened."""
-    return _discover(root, unchanged_files(cursors), lambda path: cursors[path].stream)
+
+    def stream_of(path: str) -> str | None:
+        cursor = cursors.get(path)
+        return cursor.stream if cursor is not None and cursor.state != "gone" else None
+
+    return _discover(root, unchanged_files(cursors), stream_of)
 
 
 def _discover(
     root: Path, seen: Seen, stream_of: Callable[[str], str | None]
 ) -> Iterator[Conversation | LeftOut]:
-    """``stream_of`` says which stream a path is that ``seen`` knows."""
+    """``stream_of`` says which stream a path was imported as, changed since or not."""
     if (root / "sessions").is_dir():
         root = root / "sessions"
     found: list[_Found] = []
@@ -189,7 +194,7 @@ def _transcript(
     stem = os.path.basename(path).removesuffix(".jsonl")
     if known == stem:
         return _Found(stem, "", path, settings)
-    stream = stream_of(path) if known is not None else None
+    stream = stream_of(path)
     if known is not None and stream is not None and stream != "main":
         return _Found(stream, known.partition(_COPY)[0], path, settings)
     try:
@@ -208,7 +213,8 @@ def _transcript(
         reason = "no-conversation"
     if reason is not None:
         return LeftOut(path=path, reason=reason, size=stat.st_size, mtime_ns=stat.st_mtime_ns)
-    started_by = _caller(settings) if settings is not None else ""
+    # One that was landed as a conversation of its own, before what started it was found, stays one.
+    started_by = _caller(settings) if settings is not None and stream != "main" else ""
     return _Found(sniffed.session or stem, started_by, path, settings)
 
 

@@ -1,8 +1,9 @@
 """Where oh-my-pi keeps its conversations, which files make up one, and how they are told from Pi's.
 
 ``sessions/<folder>/<time>_<id>.jsonl`` is a conversation; its sub-agents stand in the folder ``<time>_<id>/`` beside it
-as ``<n>-<Name>.jsonl``, theirs in ``<n>-<Name>/`` in turn. The id is that of the header, which is the first line or,
-where there is a slot for the title, the second. Pi may keep its conversations in the same folder: a file is oh-my-pi's
+as ``<n>-<Name>.jsonl``, theirs in ``<n>-<Name>/`` in turn. They are that conversation's also where its own file is not
+there, or says nothing yet. The id is that of the header, which is the first line or, where there is a slot for the
+title, the second. Pi may keep its conversations in the same folder: a file is oh-my-pi's
 when something in its first lines is written by oh-my-pi alone.
 """
 
@@ -20,6 +21,8 @@ from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
+#: The name of a session's folder, with the session's id.
+_SESSION = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)\Z")
 _AGENT = re.compile(r"(\d+-.+)\.jsonl\Z")
 _OWN_TYPES = frozenset(
     {
@@ -78,11 +81,18 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             break
     for folder, names, files in os.walk(root):
         transcripts = sorted(name for name in files if name.endswith(".jsonl"))
+        owners = {name for name in names if _SESSION.match(name)}
         for name in transcripts:
-            yield _conversation(os.path.join(folder, name), str(root), seen)
+            path = os.path.join(folder, name)
+            yield (found := _conversation(path, str(root), seen))
+            if isinstance(found, Conversation):
+                owners.discard(name.removesuffix(".jsonl"))
+        for name in sorted(owners):
+            if agents := tuple(_agents(path := os.path.join(folder, name) + ".jsonl")):
+                yield _without_file(path, str(root), agents)
         # The folder of a session's file belongs to that conversation.
         stems = {name.removesuffix(".jsonl") for name in transcripts}
-        names[:] = sorted(set(names) - stems)
+        names[:] = sorted(set(names) - stems - owners)
 
 
 def recognise(path: Path) -> Conversation | None:
@@ -115,6 +125,12 @@ def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
         slot = sniffed.slot
     main = Source(path=path, src=name, slot=slot)
     return Conversation(provider="oh-my-pi", native_id=known, root=root, sources=(main, *_agents(path)))
+
+
+def _without_file(path: str, root: str, agents: tuple[Source, ...]) -> Conversation:
+    """The conversation whose file would be ``path``, of its sub-agents alone."""
+    name = os.path.basename(path).removesuffix(".jsonl")
+    return Conversation(provider="oh-my-pi", native_id=name.rpartition("_")[2], root=root, sources=agents)
 
 
 def _agents(path: str) -> Iterator[Source]:
