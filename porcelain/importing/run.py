@@ -17,6 +17,7 @@ from objstore import kinds
 from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
 from objstore.database import Database
+from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
@@ -128,8 +129,9 @@ class _Import:
         if processes == 0:
             processes = (os.cpu_count() or 1) if total >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
-        for piece in self._pieces(processes):
-            self._take(piece)
+        with without_gc():
+            for piece in self._pieces(processes):
+                self._take(piece)
         self._note_left_out()
         self._note_gone()
         self._note_runs()

@@ -17,16 +17,17 @@ from objstore.core import ListOf, list_pieces
 from objstore.database import Database
 from objstore.digest import hasher
 from objstore.errors import ObjstoreError
+from objstore.garbage import without_gc
 from objstore.kind_modules import declare
 from objstore.snapshot import Snapshot
 from objstore.workers import Serve
 from porcelain.flow.assembly import Chain
-from porcelain.flow.assembly.entries import from_page
+from porcelain.flow.assembly.entries import Landed, from_page
 from porcelain.flow.chain.fold_store import Lines, saved_fold, stored_fold
 from porcelain.flow.chain.landed import pages
 from porcelain.flow.chain.naming import flow_ref
 from porcelain.flow.chain.standing_store import load_standing, saved_standing
-from porcelain.flow.chain.store import LandedFiles, chain_head, pack, put_round
+from porcelain.flow.chain.store import KEPT_FILES, LandedFiles, chain_head, pack, put_round
 from porcelain.flow.formats.sd import sd_bytes
 from porcelain.importing.tasks import Piece, Settings, Task, provider_module
 from porcelain.providers.content import ContentSink
@@ -69,7 +70,7 @@ class Worker:
         )
         assembles = self._settings.assemble
         head, number, through = task.landed, task.round, task.through_seq
-        fresh: list[bytes] = []
+        fresh: list[Landed | bytes] = []
         waiting: Piece | None = None
         land = getattr(provider, "land", land_conversation)
         for chunk in land(conversation, task.cursors, provider, sink, options, through + 1):
@@ -77,7 +78,9 @@ class Worker:
                 yield waiting
             waiting, head, number, through = self._landed_piece(task, chunk, head, number, through)
             if assembles:
-                fresh += [pack(from_page(landed.page, landed.records)) for landed in chunk.pages]
+                for landed in chunk.pages:
+                    file = from_page(landed.page, landed.records)
+                    fresh.append(file if len(fresh) < KEPT_FILES else pack(file))
         piece = waiting or Piece(number=task.number)
         if assembles and through:
             piece = yield from self._assemble(task, fresh, through, piece)
@@ -135,7 +138,7 @@ class Worker:
         return piece, head, number, through
 
     def _assemble(
-        self, task: Task, fresh: list[bytes], through: int, piece: Piece
+        self, task: Task, fresh: list[Landed | bytes], through: int, piece: Piece
     ) -> Generator[Piece, None, Piece]:
         """Add to ``piece`` the rounds that bring the chain up to ``through``, and where assembly then stands. Of many
         rounds some are given beforehand, in pieces of their own; returned is the last piece."""
@@ -173,7 +176,8 @@ class Worker:
                     piece, size = Piece(number=task.number), 0
                     objects.clear()
                 made = put_round(written, made, put)
-                lines.take(written)
+                if chain.standing is not None:
+                    lines.take(written)
                 piece.rounds += 1
             if made is not None and made != task.flow:
                 piece.flow = made
@@ -227,7 +231,8 @@ def serve_tasks(argument: bytes) -> Serve:
     encoder, tasks = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Task)
 
     def serve(task: bytes) -> Iterator[bytes]:
-        for piece in worker.pieces(tasks.decode(task)):
-            yield encoder.encode(piece)
+        with without_gc():
+            for piece in worker.pieces(tasks.decode(task)):
+                yield encoder.encode(piece)
 
     return serve
