@@ -17,8 +17,8 @@ HEADER = 38
 
 def pack(key: bytes, kind: int, codec: int, payload: bytes) -> bytes:
     """A stored value."""
-    checked = bytes((kind, codec)) + payload
-    return b"".join((key, crc32(checked).to_bytes(4, "big"), checked))
+    head = bytes((kind, codec))
+    return b"".join((key, crc32(payload, crc32(head)).to_bytes(4, "big"), head, payload))
 
 
 def is_sound(value: bytes) -> bool:

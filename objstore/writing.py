@@ -94,22 +94,22 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
             kinds.append(kind)
     if len(kinds) > 255:
         raise StorageError("more than 255 kinds of object in one store")
-    first = arrival = int.from_bytes(txn.get(b"next", db=database.meta), "big")
+    first = int.from_bytes(txn.get(b"next", db=database.meta), "big")
     rows: list[tuple[bytes, bytes]] = []
     entries: list[bytes] = []
     fresh = _absent(txn, database, objects)
-    for index in filling_order([HEADER + len(one[3]) for one in fresh]):
+    for arrival, index in enumerate(filling_order([HEADER + len(one[3]) for one in fresh]), first):
         key, kind, codec, payload = fresh[index]
-        rows.append((number_key(arrival), pack(key, numbers[kind], codec, payload)))
-        entries.append(key[:ENTRY_KEY] + arrival.to_bytes(5, "big"))
-        arrival += 1
+        number = arrival.to_bytes(8, "big")
+        rows.append((number, pack(key, numbers[kind], codec, payload)))
+        entries.append(key[:ENTRY_KEY] + number[3:])
     if rows:
         txn.cursor(db=database.objects).putmulti(rows, append=True)
         entries.sort()
         txn.cursor(db=database.ids).putmulti([(INDEX, entry) for entry in entries])
-        txn.put(b"next", number_key(arrival), db=database.meta)
+        txn.put(b"next", number_key(first + len(rows)), db=database.meta)
         txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
-    return arrival - first
+    return len(rows)
 
 
 def _absent(txn: Any, database: Database, objects: Sequence[Prepared]) -> list[Prepared]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from operator import itemgetter
 
 import msgspec
 from msgspec import Struct, field
@@ -17,6 +18,7 @@ from objstore import kinds
 from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
 from objstore.database import Database
+from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
@@ -26,7 +28,7 @@ from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.plan import Place, Plan, native_id, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
-from porcelain.importing.tasks import Piece, Settings, Task, piece_from_bytes
+from porcelain.importing.tasks import Bundle, Piece, Settings, Task, bundle_from_bytes
 from porcelain.importing.work import Worker
 from porcelain.lineage.adapters.importing import facts_of_conversation, import_run, source_of
 from porcelain.lineage.adapters.reports import RunReport
@@ -36,6 +38,9 @@ from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
 #: Files from which on worker processes pay for their start, by bytes to read.
 _PARALLEL_BYTES = 8 * 1024 * 1024
+#: Conversations are given to a worker process together up to this many bytes to read, and so many of them.
+_GROUP_BYTES = 2 * 1024 * 1024
+_GROUP_TASKS = 64
 #: A transaction is committed when it holds this many objects or compressed bytes.
 _COMMIT_OBJECTS = 24 * 1024
 _COMMIT_BYTES = 12 * 1024 * 1024
@@ -128,15 +133,19 @@ class _Import:
         if processes == 0:
             processes = (os.cpu_count() or 1) if total >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
-        for piece in self._pieces(processes):
-            self._take(piece)
+        with without_gc():
+            for bundle in self._bundles(processes):
+                self._batch.add_prepared(bundle.objects)
+                self._bytes += sum(len(one[3]) for one in bundle.objects)
+                for piece in bundle.pieces:
+                    self._take(piece)
         self._note_left_out()
         self._note_gone()
         self._note_runs()
         self._commit(last=True)
         return self._result
 
-    def _pieces(self, processes: int) -> Iterator[Piece]:
+    def _bundles(self, processes: int) -> Iterator[Bundle]:
         if processes > 1:
             yield from _from_processes(self._settings, self._tasks, processes)
             return
@@ -144,7 +153,7 @@ class _Import:
         assert isinstance(database, Database)
         worker = Worker(database, self._settings)
         for task in self._tasks:
-            yield from worker.pieces(task)
+            yield from worker.bundles([task])
 
     # -- one piece ---------------------------------------------------------------------------------------------------
 
@@ -152,8 +161,6 @@ class _Import:
         task = self._tasks[piece.number]
         conversation = task.conversation
         batch, result = self._batch, self._result
-        batch.add_prepared(piece.objects)
-        self._bytes += sum(len(one[3]) for one in piece.objects)
         store_id = self._store.store_id
         if piece.landed is not None:
             ref = landed_ref(store_id, conversation.provider, conversation.native_id)
@@ -310,15 +317,46 @@ def total_bytes(plan: Plan) -> int:
     return sum(_unread_bytes(task) for task in plan.tasks)
 
 
-def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Piece]:
-    """Pieces from worker processes, largest tasks first; a process that dies costs its task, which is reported."""
-    order = sorted(tasks, key=_unread_bytes, reverse=True)
+def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Bundle]:
+    """What comes from worker processes, which are given small conversations several at a time.
+
+    A process that dies costs the conversation that it was at, which is reported. Those that it had been given and of
+    which nothing came are given to other processes one by one, so that the one that is to blame stands alone.
+    """
     argument = msgspec.msgpack.encode((settings, declarations()))
-    work = [msgspec.msgpack.encode(task) for task in order]
-    for at, data in run_tasks("porcelain.importing.work:serve_tasks", argument, work, processes):
-        if data is not None:
-            yield piece_from_bytes(data)
-        else:
-            task = order[at]
-            place = task.conversation.sources[0].path
-            yield Piece(number=task.number, problems=[(place, "the process that read it died")], last=True)
+    groups = _grouped(tasks)
+    while groups:
+        work = [msgspec.msgpack.encode(group) for group in groups]
+        begun: set[int] = set()
+        ended: set[int] = set()
+        again: list[list[Task]] = []
+        for at, data in run_tasks("porcelain.importing.work:serve_tasks", argument, work, processes):
+            if data is not None:
+                bundle = bundle_from_bytes(data)
+                begun.update(piece.number for piece in bundle.pieces)
+                ended.update(piece.number for piece in bundle.pieces if piece.last)
+                yield bundle
+                continue
+            left = [task for task in groups[at] if task.number not in ended]
+            for task in left:
+                if len(left) > 1 and task.number not in begun:
+                    again.append([task])
+                    continue
+                problem = (task.conversation.sources[0].path, "the process that read it died")
+                yield Bundle([], [Piece(number=task.number, problems=[problem], last=True)])
+        groups = again
+
+
+def _grouped(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The tasks in the order in which they are given to processes: the largest first, small ones together."""
+    groups: list[list[Task]] = []
+    held = 0
+    for size, task in sorted(
+        ((_unread_bytes(task), task) for task in tasks), key=itemgetter(0), reverse=True
+    ):
+        held += size
+        if not groups or held > _GROUP_BYTES or len(groups[-1]) == _GROUP_TASKS:
+            groups.append([])
+            held = size
+        groups[-1].append(task)
+    return groups

@@ -8,6 +8,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from objstore.batch import Prepared
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.reader import Conversation, Provider
 
@@ -66,12 +67,11 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Piece(Struct, kw_only=True):
-    """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
-    objects that name kept content; ``problems`` pairs of path and reason; ``derived`` values of the rebuildable
-    indexes; ``last`` ends the task."""
+    """What one transaction stores of a conversation, beside its objects. ``landed`` and ``flow`` are new heads;
+    ``content`` ids of ``list`` objects that name kept content; ``problems`` pairs of path and reason; ``derived``
+    values of the rebuildable indexes; ``last`` ends the task."""
 
     number: int
-    objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
     landed: str | None = None
     flow: str | None = None
     cursors: list[Cursor] = field(default_factory=list)
@@ -85,9 +85,16 @@ class Piece(Struct, kw_only=True):
     last: bool = False
 
 
-_PIECES = msgspec.msgpack.Decoder(Piece)
+class Bundle(Struct):
+    """Pieces of one conversation or of several, in order, and what objects they need that may not be stored yet."""
+
+    objects: list[Prepared]
+    pieces: list[Piece]
 
 
-def piece_from_bytes(data: bytes) -> Piece:
-    """A piece as another process sent it."""
-    return _PIECES.decode(data)
+_BUNDLES = msgspec.msgpack.Decoder(Bundle)
+
+
+def bundle_from_bytes(data: bytes) -> Bundle:
+    """A bundle as another process sent it."""
+    return _BUNDLES.decode(data)

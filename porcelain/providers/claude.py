@@ -57,7 +57,9 @@ _BRANCHED = re.compile(r" \(Branch(?: \d+)?\)\Z")
 _KINDED = msgspec.json.Decoder(Kinded)
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line of a transcript or journal, or of one whole sidecar document or script."""
     if source.kind == "workflow_script":
         return [_read_script(line, source, sink)]
@@ -68,7 +70,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
             return _transcript_record(data, stated, source, sink), _surroundings(stated, state)
         return _sidecar_record(data, stated, source, sink), state.values
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

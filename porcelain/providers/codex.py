@@ -95,7 +95,9 @@ class _Document(Struct):
 _DOCUMENT = msgspec.json.Decoder(_Document)
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line, or of one whole document."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
@@ -109,7 +111,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
         except msgspec.DecodeError:
             return read_entries(line, read, _is_entry)
         return _read_document(line, document, state, sink)
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

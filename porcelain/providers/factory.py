@@ -132,7 +132,9 @@ _FLAGS: dict[str, list[str]] = {
 }
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line of a transcript, or of the whole settings of a session."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
@@ -147,7 +149,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
             return _message(data, stated, source, sink), state.values
         return _other(data, stated, sink), state.values
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

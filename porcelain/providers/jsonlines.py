@@ -139,6 +139,17 @@ def repair_surrogates(data: bytes) -> bytes:
     return _SURROGATES.sub(lambda m: b"\\ufffd" if m.group(1) else m.group(0), data)
 
 
+def is_fit(data: bytes) -> bool:
+    """Whether ``data``, one line or many, is fit for any JSON parser as it is, so that ``repair`` would change nothing.
+    May be False for what it would not change."""
+    if b"\\ud" in data or b"\\uD" in data:
+        return False
+    try:
+        return data.isascii() or bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
+
+
 def repair(data: bytes) -> tuple[bytes, tuple[int, int] | None]:
     """``data`` made fit for any JSON parser: lone surrogates and bytes that are not UTF-8 become U+FFFD.
 
@@ -168,11 +179,13 @@ def parse(decoder: Decoder[Read_co], data: bytes) -> Read_co:
     return decoder.decode(clean)
 
 
-def read_entries(line: bytes, read_object: ReadObject, is_entry: IsEntry) -> list[Entry]:
+def read_entries(
+    line: bytes, read_object: ReadObject, is_entry: IsEntry, *, fit: bool = False
+) -> list[Entry]:
     """The entries of one line. ``read_object`` makes a record of the bytes of one whole JSON object;
     ``is_entry`` says whether an object that was found inside a damaged line is a record of this agent and not a piece
-    of one."""
-    clean, foreign = repair(line)
+    of one. ``fit``: the line is known to need no repair."""
+    clean, foreign = (line, None) if fit else repair(line)
     if is_too_deep(clean):
         return [Entry(None, 0, len(line), damage=TOO_DEEP)]
     try:

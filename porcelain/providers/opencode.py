@@ -77,7 +77,9 @@ _MESSAGE_ONLY = ("id", "sessionID", "parentID", "role")
 _TYPED = frozenset({"file", "agent", "subtask"})
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """Nothing: no source of this agent has lines."""
     return ()
 

@@ -141,20 +141,25 @@ _FLAGS: dict[str, list[str]] = {
 }
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
-        stated = _LINE.decode(data)
-        if stated.type == "session":
-            record = _header(data, stated, state, sink)
-        elif stated.message is not None and stated.type == "message":
-            record = _message(data, stated, stated.message, run_of(stated, state), sink)
-        else:
-            record = _other(data, stated, run_of(stated, state), sink)
-        return record, surroundings(state)
+        return read_object(data, state, sink), surroundings(state)
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
+
+
+def read_object(data: bytes, state: ReaderState, sink: ContentSink) -> Record:
+    """The record of one whole object, fit for any JSON parser. Raises ``msgspec.DecodeError`` for what is none."""
+    stated = _LINE.decode(data)
+    if stated.type == "session":
+        return _header(data, stated, state, sink)
+    if stated.message is not None and stated.type == "message":
+        return _message(data, stated, stated.message, run_of(stated, state), sink)
+    return _other(data, stated, run_of(stated, state), sink)
 
 
 def run_of(line: Line, state: ReaderState) -> str | UnsetType:

@@ -117,9 +117,10 @@ class Provider(Protocol):
         """The conversation that one file is, with the files that belong to it; None when it is not this agent's."""
 
     def read_line(
-        self, line: bytes, source: Source, state: ReaderState, sink: ContentSink
+        self, line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
     ) -> Iterable[Entry]:
-        """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced."""
+        """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced. ``fit``:
+        the line is known to be UTF-8 without lone surrogates."""
 
 
 class PartProvider(Provider, Protocol):

@@ -22,8 +22,8 @@ from porcelain.flow.chain.landed import page_ids_after, page_records, pages
 from porcelain.flow.formats.sf import Round
 
 Put = Callable[[str, bytes], str]
-#: Files that are kept when they were read: more than a round covers as a rule.
-_KEPT_FILES = 32
+#: Files that are kept when they were read, or need not be packed: more than a round covers as a rule.
+KEPT_FILES = 32
 _LANDED = msgspec.msgpack.Decoder(Landed)
 _KIND_OF = {"SfNode": "flow-node", "SfRelation": "flow-relation", "SfUnresolved": "flow-unresolved"}
 
@@ -44,13 +44,15 @@ def _unpack(packed: bytes) -> Landed:
 
 
 class LandedFiles(Sequence[Landed]):
-    """What assembly reads of a landing chain after page ``through``, and of files that were packed because they are
-    not stored yet. Each is read when it is asked for, and only the last few are kept: a conversation may be larger
-    than memory."""
+    """What assembly reads of a landing chain after page ``through``, and of files that are not stored yet, all but the
+    first of which are packed. Each is read when it is asked for, and only the last few are kept: a conversation may be
+    larger than memory."""
 
-    def __init__(self, view: Snapshot, head: bytes | None, through: int, fresh: Sequence[bytes]) -> None:
+    def __init__(
+        self, view: Snapshot, head: bytes | None, through: int, fresh: Sequence[Landed | bytes]
+    ) -> None:
         self._view = view
-        #: Ids of pages, then packed files; of these the numbers that this sequence has.
+        #: Ids of pages, then files that are not stored; of these the numbers that this sequence has.
         self._stored = page_ids_after(view, head, through) if head is not None else []
         self._fresh = fresh
         self._range = range(len(self._stored) + len(fresh))
@@ -71,14 +73,15 @@ class LandedFiles(Sequence[Landed]):
         number = self._range[index]
         found = self._kept.get(number)
         if found is None:
-            while len(self._kept) >= _KEPT_FILES:
+            while len(self._kept) >= KEPT_FILES:
                 del self._kept[next(iter(self._kept))]
             found = self._kept[number] = self._read(number)
         return found
 
     def _read(self, number: int) -> Landed:
         if number >= len(self._stored):
-            return _unpack(self._fresh[number - len(self._stored)])
+            file = self._fresh[number - len(self._stored)]
+            return _unpack(file) if isinstance(file, bytes) else file
         page = load(self._view, bytes.fromhex(self._stored[number]), "page")
         return from_page(page, page_records(self._view, page))
 

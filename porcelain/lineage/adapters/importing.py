@@ -7,6 +7,7 @@ working directories) and evidence for what is wrong with a file. ``news`` then l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from porcelain.lineage.adapters.reports import LINKS, ConversationReport, RunReport, SourceReport, Stated
@@ -54,17 +55,21 @@ def import_run(report: RunReport, known: Known) -> list[Fact]:
 
 def source_of(report: ConversationReport, host: str) -> Fact:
     """The source (not revised) that a conversation was found in: the agent's folder on this host."""
-    root = _text(report.root)
+    return _source(report.provider, report.root, host)
+
+
+@lru_cache(maxsize=64)
+def _source(provider: str, root: str, host: str) -> Fact:
     return fact(
         "source",
         {
-            "provider": report.provider,
+            "provider": provider,
             "kind": "live_sessions",
-            "uri": root,
-            "label": f"{report.provider} on {host}",
+            "uri": _text(root),
+            "label": f"{provider} on {host}",
             "metadata": {"host": host},
         },
-        provenance=f"{report.provider}-import",
+        provenance=f"{provider}-import",
         confidence="high",
     )
 
@@ -262,6 +267,7 @@ def _time(text: str | None) -> str | None:
     return None if text is None else normal_time(text)
 
 
+@lru_cache(maxsize=256)  # names and paths are said several times of each conversation
 def _text(text: str) -> str:
     """``text`` as Unicode text without NUL and secrets: what stands for the bytes of a file name that is no UTF-8 is
     escaped."""

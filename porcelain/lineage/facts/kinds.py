@@ -207,6 +207,14 @@ def check_columns(kind: str, columns: dict[str, Any], name: str) -> None:
 def check_fact(fact: Fact) -> None:
     """Raise ``FactRefused`` unless the columns and the envelope of ``fact`` are right and its id is its own."""
     check_columns(fact.kind, fact.columns, fact.id)
+    check_envelope(fact)
+    expected = identity_of(fact.kind, fact.columns, fact.provenance)
+    if fact.id != expected:
+        raise FactRefused(fact.id, None, f"its identity parts give {expected}")
+
+
+def check_envelope(fact: Fact) -> None:
+    """Raise ``FactRefused`` unless what stands around the columns and the id of ``fact`` is right."""
     if not fact.provenance:
         raise FactRefused(fact.id, "provenance", "empty")
     if sorted(set(fact.evidence)) != fact.evidence:
@@ -215,9 +223,6 @@ def check_fact(fact: Fact) -> None:
         raise FactRefused(fact.id, "evidence", "not the id of evidence")
     if fact.tombstone is False:
         raise FactRefused(fact.id, "tombstone", "false is written by leaving it out")
-    expected = identity_of(fact.kind, fact.columns, fact.provenance)
-    if fact.id != expected:
-        raise FactRefused(fact.id, None, f"its identity parts give {expected}")
 
 
 def _fault(column: Column, value: object) -> str | None:

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from objstore import kinds
 from objstore.digest import hash_bytes
 from objstore.fastcanonical import encode
-from porcelain.lineage.facts.kinds import Confidence, Fact, check_columns, check_fact, identity_of
+from porcelain.lineage.facts.kinds import Confidence, Fact, check_columns, check_envelope, identity_of
 
 #: A fact with the object id (hex) that it is stored under.
 Stored = tuple[str, Fact]
@@ -49,7 +49,7 @@ def fact(
         provenance=provenance,
         revision=revision,
     )
-    check_fact(made)
+    check_envelope(made)
     return made
 
 

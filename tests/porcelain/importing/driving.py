@@ -133,10 +133,11 @@ def patched(path: Path, *lines: str) -> Path:
 #: Lines for ``patched`` that make small files come in many pieces and transactions, as if they were large.
 SMALL_PIECES = (
     "import porcelain.providers.landing, porcelain.providers.pages, porcelain.importing.run",
-    "import porcelain.flow.assembly.growing",
+    "import porcelain.flow.assembly.growing, porcelain.importing.work",
     "porcelain.flow.assembly.growing.STANDING_ROWS = 0",
     "porcelain.providers.pages.PAGE_BYTES = 4096",
     "porcelain.providers.landing.CHUNK_BYTES = 8192",
+    "porcelain.importing.work._BUNDLE_BYTES = 8192",
     "porcelain.importing.run._COMMIT_OBJECTS = 40",
 )
 
