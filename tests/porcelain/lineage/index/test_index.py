@@ -336,12 +336,12 @@ def test_a_process_that_was_killed_while_it_made_the_index(life: Life) -> None:
     (life.store / NAME).unlink()
     script = patched(
         life.store.parent / "killed.py",
-        "import os, signal, porcelain.lineage.index.update as update",
-        "real = update.write_rows",
+        "import os, signal, porcelain.lineage.index.written as written",
+        "real = written.write_rows",
         "def write_rows(*arguments):",
         "    real(*arguments)",
         "    os.kill(os.getpid(), signal.SIGKILL)",
-        "update.write_rows = write_rows",
+        "written.write_rows = write_rows",
     )
     result = run(life.store, "lineage", "threads", home=life.home.home, script=script)
     assert result.code == -9
