@@ -154,21 +154,33 @@ def index_files(
     return count
 
 
-def forget_lost(connection: sqlite3.Connection, evidence: IndexedEvidence, name: str) -> None:
-    """Forget the records that a file no longer holds: it was landed anew, under other rules or by another store."""
+def forget_lost(connection: sqlite3.Connection, evidence: IndexedEvidence, names: Sequence[str]) -> None:
+    """Forget the records that these files no longer hold: they were landed anew, under other rules or by another store.
+    Which records the index has of a file it only says when all of it is gone through, so that is done once for many.
+    """
     run = connection.execute
-    row = run("SELECT body FROM file WHERE id = ?", (name,)).fetchone()
-    if row is None:
-        return
-    found = set(record_keys(evidence.landed, _DECODER.decode(row[0])))
-    known = [key for (key,) in run("SELECT key FROM record WHERE token = ?", (of_id(name),))]
-    for key in known:
-        if key not in found:
-            other = run("SELECT id FROM shared WHERE key = ? AND id <> ?", (key, name)).fetchone()
-            if other is None:
-                run("DELETE FROM record WHERE key = ?", (key,))
-            else:
-                run("UPDATE record SET token = ? WHERE key = ?", (of_id(other[0]), key))
+    for part in in_parts(names):
+        name_of = {of_id(name): name for name in part}
+        known: dict[str, list[int]] = defaultdict(list)
+        for key, token in run(
+            f"SELECT key, token FROM record WHERE token IN ({placed(part)})", list(name_of)
+        ):
+            known[name_of[token]].append(key)
+        bodies = run(f"SELECT id, body FROM file WHERE id IN ({placed(part)})", part).fetchall()
+        for name, body in bodies:
+            found = set(record_keys(evidence.landed, _DECODER.decode(body)))
+            for key in known[name]:
+                if key not in found:
+                    _forget_holder(connection, name, key)
+
+
+def _forget_holder(connection: sqlite3.Connection, name: str, key: int) -> None:
+    run = connection.execute
+    other = run("SELECT id FROM shared WHERE key = ? AND id <> ?", (key, name)).fetchone()
+    if other is None:
+        run("DELETE FROM record WHERE key = ?", (key,))
+    else:
+        run("UPDATE record SET token = ? WHERE key = ?", (of_id(other[0]), key))
 
 
 def file_row(file: ObservedFile) -> tuple[str, str, str, bytes]:
