@@ -97,6 +97,8 @@ def cell(column: Column, value: Any) -> str | int | None:
         return value
     if type(value) is bool:
         return int(value)
+    if not value:
+        return "[]" if type(value) is list else "{}"
     return _ENCODER.encode(value).decode()  # what facts hold has been checked, or made here
 
 
@@ -116,41 +118,52 @@ def cells_of(table: Table, rows: Sequence[Row]) -> Iterator[tuple[str | int | No
         yield tuple(cell(column, row[column.name]) for column in table.columns)
 
 
-#: How the row of a fact is made, by table: names and fields of the columns that the fact fills, what stands where it
-#: says nothing (made anew for each row, where that is a container), and names of the others by origin.
-_FILLED = {
-    table.name: [
-        (column.name, column.field, {"OBJECT": dict, "LIST": list}.get(column.type), column.default)
-        for column in table.columns
-        if column.origin == "fact"
-    ]
-    for table in FACT_TABLES
-}
-_OTHERS = {
-    table.name: [(column.name, column.origin) for column in table.columns if column.origin != "fact"]
-    for table in FACT_TABLES
-}
-_ORDER = {table.name: {column.name: None for column in table.columns} for table in FACT_TABLES}
+class _Form(Struct, frozen=True):
+    """How the row of a fact is made: the row of one that says nothing, in the order of the columns; the column that
+    each field fills; the containers, which are made anew for each row; the columns that have the fact's confidence or
+    provenance; that of its first evidence."""
+
+    empty: Row
+    filled: dict[str, str]
+    containers: list[tuple[str, Callable[[], Any]]]
+    envelope: list[tuple[str, str]]
+    evidence: str | None
+
+
+def _form(table: Table) -> _Form:
+    facts = [column for column in table.columns if column.origin == "fact"]
+    boxed = [column for column in facts if column.type in ("OBJECT", "LIST")]
+    return _Form(
+        empty={column.name: None for column in table.columns}
+        | {column.name: column.default for column in facts if column not in boxed},
+        filled={column.field: column.name for column in facts},
+        containers=[(column.name, dict if column.type == "OBJECT" else list) for column in boxed],
+        envelope=[
+            (column.name, column.origin)
+            for column in table.columns
+            if column.origin in ("confidence", "provenance")
+        ],
+        evidence=next((column.name for column in table.columns if column.origin == "evidence"), None),
+    )
+
+
+_FORMS = {table.name: _form(table) for table in FACT_TABLES}
 
 
 def _row(table: Table, object_name: str, item: Fact) -> Row:
-    row: Row = _ORDER[table.name].copy()
-    columns = item.columns
-    for name, field, empty, default in _FILLED[table.name]:
-        value = columns.get(field)
-        row[name] = value if value is not None else empty() if empty is not None else default
-    for name, origin in _OTHERS[table.name]:
-        match origin:
-            case "id":
-                row[name] = item.id
-            case "object":
-                row[name] = object_name
-            case "confidence":
-                row[name] = item.confidence
-            case "provenance":
-                row[name] = item.provenance
-            case "evidence":
-                row[name] = item.evidence[0] if item.evidence else None
+    form = _FORMS[table.name]
+    row, filled = form.empty.copy(), form.filled
+    for field, value in item.columns.items():
+        if value is not None and field in filled:
+            row[filled[field]] = value
+    for name, made in form.containers:
+        if row[name] is None:
+            row[name] = made()
+    row["id"], row["object_id"] = item.id, object_name
+    for name, attribute in form.envelope:
+        row[name] = getattr(item, attribute)
+    if form.evidence is not None and item.evidence:
+        row[form.evidence] = item.evidence[0]
     return row
 
 

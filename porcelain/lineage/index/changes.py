@@ -19,6 +19,8 @@ from porcelain.lineage.landed.pages import native_of
 
 #: Facts that are read together.
 PART = 2048
+#: Conversations whose heads are held.
+_HELD = 1024
 
 
 class OutOfStep(Exception):
@@ -113,11 +115,25 @@ class IndexedHeads:
     def __init__(self, connection: sqlite3.Connection, view: Snapshot) -> None:
         self._run = connection.execute
         self._view = view
+        self._held: dict[tuple[str, str], list[bytes]] = {}
 
     def __call__(self, provider: str, native: str) -> list[bytes]:
-        rows = self._run(
-            "SELECT ref, head FROM landed WHERE provider = ? AND native = ?", (provider, native)
-        ).fetchall()
+        found = self._held.get((provider, native))
+        if found is None:
+            rows = self._run(
+                "SELECT ref, head FROM landed WHERE provider = ? AND native = ?", (provider, native)
+            ).fetchall()
+            found = self.hold(provider, native, rows)
+        return found
+
+    def hold(self, provider: str, native: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
+        """Take the refs and heads of a conversation, as the index has them."""
+        if len(self._held) >= _HELD:
+            self._held.clear()
+        found = self._held[provider, native] = self._ranked(provider, rows)
+        return found
+
+    def _ranked(self, provider: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
         if len(rows) == 1:
             return [rows[0][1]]
         heads: dict[str, list[tuple[str, bytes]]] = {}

@@ -20,6 +20,8 @@ from porcelain.lineage.tables.columns import FILE_EVIDENCE
 PART = 6000
 #: New facts from which on everything is made anew, which holds no more than a part of them in memory.
 _MANY = 20_000
+#: Files that were landed anew, the same: where another store has landed everything too.
+_MANY_FILES = 5_000
 
 
 class Intake:
@@ -146,8 +148,10 @@ class Intake:
         for provider, native in moved:
             rows = self._run("SELECT id FROM file WHERE provider = ? AND native = ?", (provider, native))
             relanded += (name for (name,) in rows if name not in grown)
+        if len(relanded) > _MANY_FILES:
+            raise OutOfStep
+        forget_lost(self._connection, self.evidence, relanded)
         for name in relanded:
-            forget_lost(self._connection, self.evidence, name)
             self.groups.join([of_id(name)])
         self.new_files = index_files(
             self._connection, self.evidence, self.groups, sorted({*grown, *relanded})

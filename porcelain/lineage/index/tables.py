@@ -17,7 +17,7 @@ T = TypeVar("T")
 PUBLIC = frozenset({"export_info", *(table.name for table in TABLES), *(name for name, _ in ddl.VIEWS)})
 
 #: Of the form of the index, and of what is derived; a change of a rule needs another one.
-FORM = 1
+FORM = 2
 
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -44,6 +44,7 @@ CREATE INDEX IF NOT EXISTS landed_native ON landed (provider, native);
 """
 TOKEN_INDEX = "CREATE INDEX IF NOT EXISTS token_grp ON token (grp)"
 INDEXES = """
+CREATE INDEX IF NOT EXISTS shared_key ON shared (key);
 CREATE INDEX IF NOT EXISTS weak_grp ON weak (grp);
 CREATE INDEX IF NOT EXISTS file_native ON file (provider, native);
 CREATE INDEX IF NOT EXISTS node_folder ON node (folder, first, last, id);

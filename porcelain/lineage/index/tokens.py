@@ -47,11 +47,6 @@ def of_folder(cwd: str) -> int:
     return _of(b"cwd:" + cwd.encode())
 
 
-def of_key(key: int) -> int:
-    """The 8 bytes of a record's id as SQLite holds them."""
-    return key - (1 << 64) if key >> 63 else key
-
-
 def _of(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 

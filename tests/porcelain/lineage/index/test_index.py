@@ -235,6 +235,30 @@ def test_one_appended_line_derives_one_conversation(life: Life) -> None:
     check(life.store)
 
 
+def test_what_another_store_has_landed_too_is_gone_through_once(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All conversations come once more, in chains of another name: no look through all records for each of them."""
+    asked: list[str] = []
+    connect = opening._connect
+
+    def listening(path: str) -> sqlite3.Connection:
+        connection = connect(path)
+        connection.set_trace_callback(asked.append)
+        return connection
+
+    monkeypatch.setattr(opening, "_connect", listening)
+    with Store.open(life.store) as store:
+        batch = store.batch()
+        with store.snapshot() as view:
+            for ref, head in list(view.refs("landed/")):
+                batch.move_ref(ref.replace(store.store_id, "0" * 16), head.hex(), None, "sync")
+        store.commit(batch)
+    assert not brought_up(life.store).anew
+    assert sum("FROM record WHERE token" in statement for statement in asked) == 1
+    check(life.store)
+
+
 def test_nothing_new_is_no_work(life: Life) -> None:
     assert brought_up(life.store) == Work()
 
@@ -336,12 +360,12 @@ def test_a_process_that_was_killed_while_it_made_the_index(life: Life) -> None:
     (life.store / NAME).unlink()
     script = patched(
         life.store.parent / "killed.py",
-        "import os, signal, porcelain.lineage.index.update as update",
-        "real = update.write_rows",
+        "import os, signal, porcelain.lineage.index.written as written",
+        "real = written.write_rows",
         "def write_rows(*arguments):",
         "    real(*arguments)",
         "    os.kill(os.getpid(), signal.SIGKILL)",
-        "update.write_rows = write_rows",
+        "written.write_rows = write_rows",
     )
     result = run(life.store, "lineage", "threads", home=life.home.home, script=script)
     assert result.code == -9
