@@ -26,7 +26,8 @@ from objstore.store import Store
 from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from plumbing.packing import keeps_content, served_folder
+from plumbing.packing import served_folder
+from plumbing.settings import keeps_content
 from porcelain.remotes.config import Pusher, Remote
 
 #: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from itertools import groupby
 from operator import itemgetter
 
-import msgspec
 from msgspec import Struct
 
 from objstore.digest import hasher
@@ -34,7 +33,6 @@ from porcelain.lineage.facts.projection import (
 from porcelain.lineage.facts.store import read_facts
 from porcelain.lineage.index.changes import (
     OutOfStep,
-    lineage_heads,
     moved_landings,
 )
 from porcelain.lineage.index.folders import (
@@ -46,9 +44,9 @@ from porcelain.lineage.index.folders import (
     weak_edge,
 )
 from porcelain.lineage.index.intake import PART, Intake
+from porcelain.lineage.index.standing import edition, heads_text, lineage_heads
 from porcelain.lineage.index.tables import (
     INDEXES,
-    edition,
     in_parts,
     make_tables,
     placed,
@@ -474,7 +472,7 @@ class _Update:
         state = {
             "edition": edition(),
             "fold": fold,
-            "heads": msgspec.json.encode(lineage_heads(self._view)).decode(),
+            "heads": heads_text(lineage_heads(self._view)),
         }
         self._many("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
