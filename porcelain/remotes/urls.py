@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from objstore.errors import UsageError
-from objstore.store import Store
-from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
 from plumbing.packing import served_folder
@@ -143,6 +141,9 @@ def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterat
         with run_service([sys.executable, "-c", start, "upload-pack", "--", folder], context) as service:
             yield service
         return
+    from objstore.store import Store
+    from objstore.sync.stores import StoreTransport
+
     with Store.open(folder, read_only=pusher is None, lock_timeout=context.lock_timeout) as store:
         with store.snapshot() as view:
             content = keeps_content(view)
