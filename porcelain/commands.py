@@ -1,8 +1,9 @@
 """All commands, in one static table: what ``objstore --help``, dispatch, completion and the man index read.
 
 ``target`` is ``module:attribute``, loaded only when the command runs. A plumbing command is called as
-``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by click from the
-module's ``OPTIONS``. A name of two words is a subcommand.
+``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by the module's
+``OPTIONS``, their number by its ``ARGUMENTS`` where it has them (least and greatest, None: no bound). A name of two
+words is a subcommand.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable, table, terminal_width
+from plumbing.settings import keeps_content
 from porcelain.doctor_indexes import fact_index_faults, rebuild_indexes
 from porcelain.doctor_sources import AgentCheck, Landed, Problem, check_agent, landed_records
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import Plan, make_plan
-from porcelain.importing.tasks import PROVIDERS, TITLES
 from porcelain.lineage.usage.activity import measured, stale
 from porcelain.lineage.views.options import open_indexed
+from porcelain.providers.agents import PROVIDERS, TITLES
 from porcelain.session.documents.search_index import index_path
 from porcelain.session.documents.sources import heads
 from porcelain.session.tree.index import read_state

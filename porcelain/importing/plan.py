@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from objstore.digest import hash_bytes
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.chain.naming import flow_ref, landed_ref
-from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.tasks import Task, provider_module
+from porcelain.importing.tasks import Task, discovery_module
+from porcelain.providers.agents import roots
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
-from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
+from porcelain.providers.reader import Container, Conversation, Discovery, LeftOut, Source
 from porcelain.providers.redaction import RULES, redact_text
 
 #: Between a native id and what tells apart two conversations that carry the same one.
@@ -70,8 +70,8 @@ def settled_key(provider: str) -> bytes:
 
 
 def find_roots(provider: str, env: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders in which the agent keeps conversations, whether or not they exist."""
-    return list(provider_module(provider).roots(env, home))
+    """The agent's folders and databases that exist."""
+    return [Path(root) for root in roots(provider, env, str(home))]
 
 
 def make_plan(
@@ -148,7 +148,7 @@ def _search(
             matched = True
             yield name, root, _discover(name, root, plan.cursors[name])
         for name in providers if not matched else ():
-            module = provider_module(name)
+            module = discovery_module(name)
             if path.is_dir() or _is_container(module, path):
                 found = list(_discover(name, path, plan.cursors[name]))
                 if any(isinstance(one, Conversation) for one in found):
@@ -176,14 +176,14 @@ def _discover(
     provider: str, root: Path, cursors: Mapping[str, Cursor]
 ) -> Iterable[Conversation | LeftOut | Container]:
     """What is in ``root``. A provider whose sources are not files looks at the cursors themselves."""
-    module = provider_module(provider)
+    module = discovery_module(provider)
     discover_known = getattr(module, "discover_known", None)
     if discover_known is not None:
         return cast(Iterable[Conversation | LeftOut | Container], discover_known(root, cursors))
     return module.discover(root, unchanged_files(cursors))
 
 
-def _is_container(module: Provider, path: Path) -> bool:
+def _is_container(module: Discovery, path: Path) -> bool:
     """Whether ``path`` is a file in which the provider keeps many conversations."""
     is_container = getattr(module, "is_container", None)
     return is_container is not None and bool(is_container(path))
@@ -299,7 +299,7 @@ def _names(
         first = one.sources[0].path
         if claimed.get((one.provider, name), first) != first:
             place = os.path.relpath(first, one.root).replace(os.sep, "/")
-            name += _COPY + hashlib.sha256(os.fsencode(place)).hexdigest()[:8]
+            name += _COPY + hash_bytes(os.fsencode(place)).hex()[:8]
         claimed[one.provider, name] = first
         named[index] = _renamed(one, name)
     return [one for one in named if one is not None]
@@ -358,6 +358,8 @@ def _task(
 def _check(view: Snapshot, task: Task, place: Place) -> int:
     """Compare the files of a conversation with what was imported of them; how many differ that seemed the same. Their
     cursors are made to say that nothing of them can be taken for known."""
+    from porcelain.importing.checking import differs, is_checked
+
     count = 0
     for source in task.conversation.sources:
         cursor = task.cursors.get(source.path)
@@ -389,7 +391,7 @@ def _behind(task: Task) -> bool:
 def _is_changed(source: Source, cursor: Cursor | None, keep: bool) -> bool:
     if cursor is None or cursor.state == "gone" or cursor.rules != RULES or (keep and not cursor.content):
         return True
-    if cursor.parser != provider_module(cursor.provider).PARSER:
+    if cursor.parser != discovery_module(cursor.provider).PARSER:
         return True
     if source.stamp:
         return source.stamp != cursor.stamp

@@ -7,7 +7,6 @@ can be compared with the raw bytes of a source.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -109,8 +108,10 @@ def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
 def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str:
     """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``, none of them before ``start``; ``key`` is at most
     64 bytes."""
+    from hashlib import blake2b
+
     start = max(start, offset - TAIL)
-    keyed = hashlib.blake2b(key=key, digest_size=16)
+    keyed = blake2b(key=key, digest_size=16)
     while start < offset and (piece := os.pread(descriptor, offset - start, start)):
         keyed.update(piece)
         start += len(piece)

@@ -21,6 +21,9 @@ from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects, parse
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
 SETTINGS = ".settings.json"
 #: Ends the native id in the name of a conversation of which there are several.
 _COPY = "~"
@@ -80,15 +83,6 @@ def caller(tags: list[Tag] | None) -> Metadata | None:
         if tag.name == "subagent" and tag.metadata is not None:
             return tag.metadata
     return None
-
-
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folder of sessions, if it exists: below ``FACTORY_DIR``, else below the ``.factory`` of
-    ``FACTORY_HOME_OVERRIDE``, else below the one of ``home``."""
-    folder = environment.get("FACTORY_DIR")
-    other_home = environment.get("FACTORY_HOME_OVERRIDE")
-    factory = Path(folder) if folder else (Path(other_home) if other_home else home) / ".factory"
-    return [factory / "sessions"] if (factory / "sessions").is_dir() else []
 
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:

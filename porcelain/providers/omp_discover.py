@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,6 +20,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
+
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
 
 #: The name of a session's folder, with the session's id.
 _SESSION = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)\Z")
@@ -59,18 +62,6 @@ class _Sniffed(Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-
-
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders of sessions that exist: below ``PI_CODING_AGENT_DIR``, else below the folder that ``PI_CONFIG_DIR``
-    names in ``home``; and the one in ``XDG_DATA_HOME``."""
-    agent = environment.get("PI_CODING_AGENT_DIR")
-    config = environment.get("PI_CONFIG_DIR") or ".omp"
-    data = environment.get("XDG_DATA_HOME")
-    folders = [(Path(agent) if agent else home / config / "agent") / "sessions"]
-    if data and not agent:
-        folders.append(Path(data) / "omp" / "sessions")
-    return [folder for folder in folders if folder.is_dir()]
 
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from objstore.chain import entries, entries_since, frame_keys
@@ -14,6 +13,7 @@ from objstore.snapshot import Snapshot
 from porcelain.flow.chain.naming import ranked
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.store import read_facts
+from porcelain.lineage.index.standing import lineage_heads
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.landed.pages import native_of
 
@@ -35,11 +35,6 @@ class Claimed(Struct, frozen=True, array_like=True):
     key: bytes
     removed: bool
     token: int | None
-
-
-def lineage_heads(view: Snapshot) -> dict[str, str]:
-    """Where the chains of facts stand."""
-    return {ref: key.hex() for ref, key in view.refs("lineage/")}
 
 
 def new_facts(view: Snapshot, known: dict[str, str]) -> Iterator[list[tuple[bytes, Fact]]]:
@@ -145,14 +140,3 @@ class IndexedHeads:
             for name in sorted(heads)
             for head in ranked(self._view, provider, name, "landed", heads[name])
         ]
-
-
-def state_value(connection: sqlite3.Connection, name: str) -> str | None:
-    """A value of the state of the index."""
-    row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
-
-
-def known_heads(connection: sqlite3.Connection) -> dict[str, str]:
-    """The heads of the chains of facts that the index was made from."""
-    return msgspec.json.decode(state_value(connection, "heads") or "{}", type=dict[str, str])

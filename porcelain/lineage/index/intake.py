@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from objstore.snapshot import Snapshot
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.store import read_facts
-from porcelain.lineage.index.changes import Claimed, OutOfStep, known_claims, known_heads, new_facts
+from porcelain.lineage.index.changes import Claimed, OutOfStep, known_claims, new_facts
 from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.records import IndexedEvidence, file_row, forget_lost, index_all, index_files
+from porcelain.lineage.index.standing import known_heads
 from porcelain.lineage.index.tables import FIRST_INDEXES, TOKEN_INDEX, in_parts, run_all
 from porcelain.lineage.index.tokens import PLAIN, of_folder, of_id, tokens
 from porcelain.lineage.landed.events import ObservedFile

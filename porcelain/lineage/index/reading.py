@@ -15,8 +15,9 @@ from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.making import Stored
 from porcelain.lineage.facts.projection import Dangling, Projection, Row
 from porcelain.lineage.facts.store import read_facts
-from porcelain.lineage.index.changes import IndexedHeads, state_value
+from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.records import IndexedEvidence
+from porcelain.lineage.index.standing import state_value
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.index.tokens import of_id
 from porcelain.lineage.landed.pages import LandedPages

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from porcelain.commands import VERSION
 from porcelain.lineage.facts.projection import Row, cell
 from porcelain.lineage.tables import ddl
 from porcelain.lineage.tables.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
@@ -15,9 +14,6 @@ T = TypeVar("T")
 
 #: What of the index is the view: what a person's statement may read.
 PUBLIC = frozenset({"export_info", *(table.name for table in TABLES), *(name for name, _ in ddl.VIEWS)})
-
-#: Of the form of the index, and of what is derived; a change of a rule needs another one.
-FORM = 2
 
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -60,11 +56,6 @@ CREATE INDEX IF NOT EXISTS thread_members_session ON thread_members (session_id)
 CREATE INDEX IF NOT EXISTS thread_members_thread ON thread_members (thread_id);
 CREATE INDEX IF NOT EXISTS import_runs_source ON import_runs (source_id);
 """
-
-
-def edition() -> str:
-    """What the index is stamped with: an index of another edition is made anew."""
-    return f"{FORM}/{VERSION}"
 
 
 def make_tables(connection: sqlite3.Connection) -> None:

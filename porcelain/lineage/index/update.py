@@ -11,17 +11,17 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import msgspec
 from msgspec import Struct
 
 from objstore.digest import hasher
 from objstore.snapshot import Snapshot
-from porcelain.lineage.index.changes import OutOfStep, lineage_heads, moved_landings
+from porcelain.lineage.index.changes import OutOfStep, moved_landings
 from porcelain.lineage.index.deriving import Deriving
 from porcelain.lineage.index.intake import Intake
 from porcelain.lineage.index.neighbours import Neighbours
 from porcelain.lineage.index.plain import write_buckets, write_plain
-from porcelain.lineage.index.tables import INDEXES, edition, make_tables, run_all, write_info
+from porcelain.lineage.index.standing import edition, heads_text, lineage_heads
+from porcelain.lineage.index.tables import INDEXES, make_tables, run_all, write_info
 from porcelain.lineage.index.written import Written
 from porcelain.lineage.relations.nodes import NAMED_URI
 
@@ -125,7 +125,7 @@ def _finish(connection: sqlite3.Connection, view: Snapshot) -> None:
     state = {
         "edition": edition(),
         "fold": fold,
-        "heads": msgspec.json.encode(lineage_heads(view)).decode(),
+        "heads": heads_text(lineage_heads(view)),
     }
     connection.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
