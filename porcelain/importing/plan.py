@@ -98,6 +98,7 @@ def make_plan(
         whole=settled if paths else frozenset(providers),
     )
     claimed: dict[tuple[str, str], str] = {}
+    taken: set[tuple[str, str]] = set()
     planned: set[str] = set()
     number = 0
     for provider, root, found in _search(plan, paths, providers, env, home):
@@ -106,7 +107,7 @@ def make_plan(
         cursors = plan.cursors[provider]
         wanted, seen_paths = _sorted_out(found, place, planned)
         wanted = _with_emptied(wanted, place, cursors, seen_paths)
-        for conversation in _names(wanted, cursors, claimed):
+        for conversation in _names(wanted, cursors, claimed, taken):
             place.conversations += 1
             place.files += len(conversation.sources)
             known = _own_cursors(conversation, cursors)
@@ -278,15 +279,19 @@ def _is_text(path: str) -> bool:
 
 
 def _names(
-    found: list[Conversation], cursors: Mapping[str, Cursor], claimed: dict[tuple[str, str], str]
+    found: list[Conversation],
+    cursors: Mapping[str, Cursor],
+    claimed: dict[tuple[str, str], str],
+    taken: set[tuple[str, str]],
 ) -> list[Conversation]:
     """The conversations under the names of their chains: the native id, or, for a further file that carries the same
-    one, the native id and a hash of the file's place."""
+    one, the native id and a hash of the file's place. ``claimed`` has the file whose a name is, ``taken`` the names
+    that conversations of this import have: no two may have one."""
     named: list[Conversation | None] = [None] * len(found)
-    for index, one in enumerate(found):
-        names = (cursors[s.path].conversation for s in one.sources if s.path in cursors)
-        known = next(filter(None, names), "")
-        if known:
+    for _, index, known in sorted(_known_names(found, cursors)):
+        one = found[index]
+        if (one.provider, known) not in taken:
+            taken.add((one.provider, known))
             claimed[one.provider, known] = one.sources[0].path
             named[index] = _renamed(one, known)
     for cursor in cursors.values():
@@ -297,12 +302,24 @@ def _names(
             continue
         name = one.native_id
         first = one.sources[0].path
-        if claimed.get((one.provider, name), first) != first:
+        if (one.provider, name) in taken or claimed.get((one.provider, name), first) != first:
             place = os.path.relpath(first, one.root).replace(os.sep, "/")
             name += _COPY + hash_bytes(os.fsencode(place)).hex()[:8]
         claimed[one.provider, name] = first
+        taken.add((one.provider, name))
         named[index] = _renamed(one, name)
     return [one for one in named if one is not None]
+
+
+def _known_names(found: list[Conversation], cursors: Mapping[str, Cursor]) -> Iterator[tuple[bool, int, str]]:
+    """The names under which conversations were imported, by their places in ``found``. First come those of which the
+    file says so that is the conversation's own: one of its others may have been another's before."""
+    for index, one in enumerate(found):
+        for source in one.sources:
+            cursor = cursors.get(source.path)
+            if cursor is not None and cursor.conversation:
+                yield (source.stream, cursor.stream) != ("main", "main"), index, cursor.conversation
+                break
 
 
 def _is_there(path: str) -> bool:

@@ -141,7 +141,9 @@ def recognise(path: Path) -> Conversation | None:
 
 
 def _conversations(found: list[_Found], root: str) -> Iterator[Conversation]:
-    callers = {one.native_id: one.caller for one in reversed(found)}
+    callers: dict[str, str] = {}
+    for one in found:  # of copies of one session the first that says
+        callers[one.native_id] = callers.get(one.native_id) or one.caller
     children: dict[str, list[_Found]] = {}
     mains: list[_Found] = []
     for one in found:

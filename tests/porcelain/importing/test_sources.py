@@ -349,6 +349,21 @@ def test_a_child_that_was_imported_alone_stays_a_conversation(tmp_path: Path, ho
     verify(store)
 
 
+def test_a_copy_of_a_child_takes_nobodys_name(tmp_path: Path, home: Path) -> None:
+    """Factory Droid's: a copy without settings, which does not say what started it."""
+    store, sessions = tmp_path / "store", home / ".factory" / "sessions" / "-home-mira-src-tidepool"
+    child = sessions / "db3b73d7-c55f-44bd-a746-4d22d9b1b36a.jsonl"
+    succeed(store, "import", home=home)
+    before = held(store)
+    shutil.copyfile(child, sessions / "a-copy.jsonl")
+    with child.open("a") as file:
+        file.write(json.dumps({"type": "todo_state", "id": "later", "todos": []}) + "\n")
+    succeed(store, "import", home=home)
+    gains(before, held(store))
+    assert objstore(store, "doctor", home=home).code == 0
+    verify(store)
+
+
 # -- forks -----------------------------------------------------------------------------------------
 
 
