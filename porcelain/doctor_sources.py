@@ -113,6 +113,18 @@ def check_agent(
     return check
 
 
+def stores_elsewhere(plan: Plan) -> list[str]:
+    """The databases and folders of documents from which OpenCode's conversations were imported, and which are not where
+    it keeps them."""
+    found = set()
+    for cursor in plan.cursors.get("opencode", {}).values():
+        if cursor.stamp and cursor.conversation and cursor.state != "gone":
+            folder = os.path.dirname(cursor.path)
+            found.add(folder if os.path.isfile(folder) else os.path.dirname(folder))
+    roots = tuple(place.root.rstrip(os.sep) + os.sep for place in plan.places)
+    return sorted(path for path in found if os.path.exists(path) and not path.startswith(roots))
+
+
 def _is_elsewhere(cursor: Cursor, roots: Iterable[str]) -> bool:
     """Whether a cursor is that of a transcript which was imported from outside of the agent's own folders."""
     return (
