@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -355,8 +356,23 @@ def live(folder: Path, seed: int, steps: int) -> None:
 
 
 def sync(one: Machine, two: Machine) -> None:
-    """What either has is with the other afterwards."""
+    """What either has is with the other afterwards: directly, by a file, or by a hub."""
+    way = one.draw.choice(("store", "store", "file", "hub"))
     for machine in (one, two):
-        machine.happened.append("sync")
-    succeed(one.store, "push", two.store)
-    succeed(one.store, "pull", two.store)
+        machine.happened.append(f"sync by {way}")
+    if way == "store":
+        succeed(one.store, "push", two.store)
+        succeed(one.store, "pull", two.store)
+    elif way == "file":
+        stick = one.store.parent / "stick.objpack"
+        for there, here in ((one, two), (two, one)):
+            stick.unlink(missing_ok=True)
+            if succeed(there.store, "for-each-ref").out:
+                succeed(there.store, "bundle", "create", stick)
+                succeed(here.store, "bundle", "unbundle", stick)
+    else:
+        hub = one.store.parent.parent / "hub.git"
+        if not hub.exists():
+            subprocess.run(["git", "init", "--quiet", "--bare", hub], check=True)
+        for machine in (one, two, one):
+            succeed(machine.store, "sync", f"git+file://{hub}")
