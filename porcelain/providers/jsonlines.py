@@ -46,6 +46,7 @@ _SURROGATES = re.compile(
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
     re.DOTALL,
 )
+_HALF_OF_A_PAIR = re.compile(rb"\\u[dD]")
 _ANYTHING = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: Looking for the next whole record in a damaged line reads at most this many times the line's own length.
@@ -142,7 +143,7 @@ def repair_surrogates(data: bytes) -> bytes:
 def is_fit(data: bytes) -> bool:
     """Whether ``data``, one line or many, is fit for any JSON parser as it is, so that ``repair`` would change nothing.
     May be False for what it would not change."""
-    if b"\\ud" in data or b"\\uD" in data:
+    if _HALF_OF_A_PAIR.search(data):
         return False
     try:
         return data.isascii() or bool(data.decode("utf-8"))
