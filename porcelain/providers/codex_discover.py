@@ -38,6 +38,8 @@ _ENDINGS = (".jsonl", ".jsonl.zst")
 _DOCUMENT = re.compile(r"rollout-.*\.json\Z")
 #: Bytes that are looked at for what tells a rollout from another agent's file.
 _HEAD_BYTES = 1024 * 1024
+#: Bytes that are read first: enough for nearly all.
+_FIRST_BYTES = 64 * 1024
 _ENVELOPES = frozenset(
     {
         "session_meta",
@@ -212,9 +214,12 @@ def _source(file: _File, native: str) -> Source:
 
 def _sniff(path: str) -> _Thread:
     """Read ``path`` up to the first line in which something is said."""
-    found = _Thread()
-    head = read_head(path, _HEAD_BYTES)
-    _weigh_lines(io.BytesIO(head), len(head), found)
+    for most in (_FIRST_BYTES, _HEAD_BYTES):
+        found = _Thread()
+        head = read_head(path, most)
+        _weigh_lines(io.BytesIO(head), len(head), found)
+        if (found.said and found.thread is not None) or len(head) < most:
+            break
     if found.own and not found.said and len(head) == _HEAD_BYTES:
         with open_source(path) as (file, _stat, size):
             _weigh_lines(file, size, found)

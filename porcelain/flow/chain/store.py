@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import overload
 
 import msgspec
@@ -61,8 +60,8 @@ class LandedFiles(Sequence[Landed]):
     def __getitem__(self, index: slice) -> LandedFiles: ...
     def __getitem__(self, index: int | slice) -> Landed | LandedFiles:
         if isinstance(index, slice):
-            part = copy(self)
-            part._range = self._range[index]
+            part = LandedFiles.__new__(LandedFiles)
+            part.__dict__ = {**self.__dict__, "_range": self._range[index]}
             return part
         number = self._range[index]
         found = self._kept.get(number)
