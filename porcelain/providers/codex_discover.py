@@ -24,10 +24,11 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from porcelain.providers.codex_items import META, subagent_parent
-from porcelain.providers.codex_names import INDEX, name_source, read_index
+from porcelain.providers.codex_names import INDEX, index_stamp, known_names, name_source, read_index
+from porcelain.providers.cursor import Cursor, unchanged_files
 from porcelain.providers.decoding import NONE
 from porcelain.providers.jsonlines import is_blank, parse, read_lines, repair
-from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
+from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 from porcelain.providers.unpacking import COMPRESSED, open_source, read_head
 
 _FOLDERS = ("sessions", "archived_sessions")
@@ -111,6 +112,18 @@ def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (Codex's folder, or any folder of rollouts), by native id."""
+    return (one for one in _discover(root, seen, {}) if not isinstance(one, Container))
+
+
+def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut | Container]:
+    """As ``discover``, and the index of names; ``cursors`` of earlier imports, by path, keep what has not changed from
+    being opened."""
+    return _discover(root, unchanged_files(cursors), cursors)
+
+
+def _discover(
+    root: Path, seen: Seen, cursors: Mapping[str, Cursor]
+) -> Iterator[Conversation | LeftOut | Container]:
     folders = [root / name for name in _FOLDERS if (root / name).is_dir()] or [root]
     files: list[_File] = []
     for path in _rollouts(folders):
@@ -119,7 +132,16 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             yield found
         else:
             files.append(found)
-    yield from _conversations(files, root, read_index(root))
+    stamp = index_stamp(root)
+    known = cursors.get(str(root / INDEX))
+    # A rollout that has come or grown may have a name that stood in the index before.
+    if known is not None and known.stamp == stamp and all(file.owner is not None for file in files):
+        names = known_names(root, cursors)
+    else:
+        names = {thread: name_source(root, thread, lines) for thread, lines in read_index(root).items()}
+    yield from _conversations(files, root, names)
+    if stamp:
+        yield Container(path=str(root / INDEX), stamp=stamp)
 
 
 def recognise(path: Path) -> Conversation | None:
@@ -173,8 +195,8 @@ def _file(path: str, seen: Seen) -> _File | LeftOut:
     return _File(path, thread.thread or named_id, thread.parent, thread.root, known)
 
 
-def _conversations(files: list[_File], root: Path, names: Mapping[str, bytes]) -> Iterator[Conversation]:
-    """The conversations that ``files`` make up; ``names`` has the lines of each thread in the index."""
+def _conversations(files: list[_File], root: Path, names: Mapping[str, Source]) -> Iterator[Conversation]:
+    """The conversations that ``files`` make up; ``names`` has what the index says of each thread."""
     parents = {file.thread: file for file in files}
     groups: dict[str, list[_File]] = {}
     for file in files:
@@ -184,7 +206,7 @@ def _conversations(files: list[_File], root: Path, names: Mapping[str, bytes]) -
         members = sorted(groups[owner], key=lambda file: file.thread != native)
         sources = [_source(file, native) for file in members]
         if native in names:
-            sources.append(name_source(root, native, names[native]))
+            sources.append(names[native])
         yield Conversation(provider="codex", native_id=owner, root=str(root), sources=tuple(sources))
 
 
