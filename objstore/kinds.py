@@ -92,6 +92,13 @@ def encode(obj: msgspec.Struct) -> bytes:
     return _ENCODER.encode(obj)
 
 
+def encode_all(objs: list[Any]) -> list[bytes]:
+    """``encode`` of each, in one call where it can be: canonical bytes hold no raw line feed."""
+    lines = _ENCODER.encode_lines(objs).split(b"\n")
+    lines.pop()
+    return lines if len(lines) == len(objs) else [_ENCODER.encode(obj) for obj in objs]
+
+
 def decode_all(name: str, values: list[bytes]) -> list[Any] | None:
     """The Structs of many objects of one kind at once, or None where any of them breaks the kind's rules or is not
     canonical: then ``decode`` says which. Canonical bytes hold no raw line feed, so they can be joined by it."""

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct, field
 
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, parse, read_lines
+from porcelain.providers.jsonlines import HEAD_BLOCK, is_blank, parse, read_lines
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, SourceKind, nothing_seen
 
 #: Of the reader: files that another one read are read again.
@@ -199,7 +199,7 @@ def _sniff(path: str) -> _Sniffed:
     """Read ``path`` up to its first conversation record."""
     found = _Sniffed()
     with open_file(path) as file:
-        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
+        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size, HEAD_BLOCK):
             if is_blank(line.data):
                 continue
             try:

@@ -39,7 +39,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from porcelain.providers.codex_discover import PARSER, discover, recognise
+from porcelain.providers.codex_discover import PARSER, discover, discover_known, recognise
 from porcelain.providers.codex_events import event_record, usage_record
 from porcelain.providers.codex_items import COMPACTED, ITEM, LINE, TURN_CONTEXT, Item, Line
 from porcelain.providers.codex_names import INDEX, name_record, open_part
@@ -59,6 +59,7 @@ __all__ = [
     "PARSER",
     "TITLE_ENTRY",
     "discover",
+    "discover_known",
     "open_part",
     "read_line",
     "recognise",

@@ -43,8 +43,13 @@ def later(one: str, other: str) -> bool:
 
 def from_milliseconds(count: int) -> str | None:
     """RFC 3339 text, milliseconds kept, of ``count`` milliseconds since 1970; None when out of range."""
+    minute, rest = divmod(count, 60_000)
     try:
-        moment = datetime.fromtimestamp(count // 1000, UTC)
+        return f"{_minute(minute)}:{rest // 1000:02d}.{rest % 1000:03d}Z"
     except (ValueError, OverflowError, OSError):
         return None
-    return f"{moment.isoformat()[:19]}.{count % 1000:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _minute(count: int) -> str:
+    return datetime.fromtimestamp(count * 60, UTC).isoformat()[:16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import overload
 
 import msgspec
@@ -25,7 +24,6 @@ Put = Callable[[str, bytes], str]
 #: Files that are kept when they were read, or need not be packed: more than a round covers as a rule.
 KEPT_FILES = 32
 _LANDED = msgspec.msgpack.Decoder(Landed)
-_KIND_OF = {"SfNode": "flow-node", "SfRelation": "flow-relation", "SfUnresolved": "flow-unresolved"}
 
 
 def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
@@ -67,8 +65,8 @@ class LandedFiles(Sequence[Landed]):
     def __getitem__(self, index: slice) -> LandedFiles: ...
     def __getitem__(self, index: int | slice) -> Landed | LandedFiles:
         if isinstance(index, slice):
-            part = copy(self)
-            part._range = self._range[index]
+            part = LandedFiles.__new__(LandedFiles)
+            part.__dict__ = {**self.__dict__, "_range": self._range[index]}
             return part
         number = self._range[index]
         found = self._kept.get(number)
@@ -97,11 +95,13 @@ def chain_head(view: Snapshot, head: bytes | None) -> Head:
 def put_round(written: Written, previous: str | None, put: Put) -> str:
     """Store a round and its frames; the id of the round object."""
     round_ = written.round
-    ids = [
-        put(_KIND_OF[type(frame).__name__], kinds.encode(from_frame(frame)))
-        for group in (round_.nodes, round_.relations, round_.unresolved)
-        for frame in group
-    ]
+    ids: list[str] = []
+    for kind, frames in (
+        ("flow-node", round_.nodes),
+        ("flow-relation", round_.relations),
+        ("flow-unresolved", round_.unresolved),
+    ):
+        ids += [put(kind, data) for data in kinds.encode_all([from_frame(frame) for frame in frames])]
     lists = [put("list", kinds.encode(ListOf(items=items))) for items in list_pieces(ids)]
     return put("flow-round", kinds.encode(from_round(round_, lists, previous)))
 

@@ -7,6 +7,7 @@ facts it may change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -38,12 +39,17 @@ class KnownFacts(Mapping[str, Fact]):
         self._learned: dict[str, Fact] = {} if learned is None else learned
 
     def __getitem__(self, fact_id: str) -> Fact:
+        found: Fact | None = self.get(fact_id)
+        if found is None:
+            raise KeyError(fact_id)
+        return found
+
+    def get(self, fact_id: str, default: Any = None) -> Any:
+        """The fact; asked mostly for one that is not there."""
         found = self._learned.get(fact_id)
         if found is None:
             entry = self._view.derived(INDEX + fact_id.encode())
-            if entry is None:
-                raise KeyError(fact_id)
-            found = load(self._view, entry[8:], "fact")
+            found = load(self._view, entry[8:], "fact") if entry is not None else default
         return found
 
     def learn(self, facts: Iterable[Fact]) -> None:
