@@ -341,6 +341,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(PORCELAIN, "remote add", "porcelain.remotes.add:run", "remember the place of another store"),
     Command(PORCELAIN, "remote list", "porcelain.remotes.list:run", "the remotes of the store"),
     Command(PORCELAIN, "remote remove", "porcelain.remotes.remove:run", "forget a remote"),
+    Command(PORCELAIN, "remote repack", "porcelain.remotes.repack:run", "merge small packs of a hub"),
     Command(PORCELAIN, "completion", "porcelain.completion:run", "print a completion script for a shell"),
     Command(PLUMBING, "init", "plumbing.init:main", "create a store"),
     Command(PLUMBING, "hash-object", "plumbing.hash_object:main", "compute the id of JSON, and store it"),

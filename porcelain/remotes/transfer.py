@@ -33,9 +33,14 @@ EXCHANGE = (REFS, CONTENT, PROGRAM_OPTION, DRY_RUN, JSON)
 DEFAULT = "origin"
 
 
+def named_remote(view: Snapshot, arguments: Arguments) -> tuple[str, Remote]:
+    """The name ("" for none) of the remote that was typed, or of the one there is, and the remote."""
+    return _typed(view, arguments.args[0]) if arguments.args else _default(view)
+
+
 def chosen_remote(view: Snapshot, arguments: Arguments, cwd: str) -> tuple[str, Remote]:
-    """The name ("" for none) of the remote that was typed, and the remote, with what the options say about it."""
-    name, remote = _typed(view, arguments.args[0]) if arguments.args else _default(view)
+    """``named_remote``, with what the options say about it."""
+    name, remote = named_remote(view, arguments)
     if arguments.refs:
         remote = structs.replace(remote, patterns=tuple(arguments.refs))
     if arguments.content:

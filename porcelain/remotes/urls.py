@@ -96,6 +96,11 @@ def _file_path(text: str) -> str:
     return unquote(slash + path)
 
 
+def is_hub(url: str) -> bool:
+    """Whether packs are kept at ``url`` as plain files."""
+    return _PARSED_AS.get(kind := parse_url(url).kind, kind) in ("git", "s3")
+
+
 def check_remote(remote: Remote, context: Context) -> None:
     """Raise ``UsageError`` unless all parts of the URL are well formed, and the place, where that can be found out, is
     fit to be a remote; ``StorageError`` where it could not be asked."""

@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -16,16 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from objstore.closure import select
-from objstore.errors import CheckFailed, Conflict, NotFound, ObjstoreError, UsageError
+from objstore.errors import CheckFailed, Conflict, ObjstoreError, UsageError
 from objstore.pack.format import PackRefused
-from objstore.pack.reader import Source
 from objstore.pack.writer import pack_stream
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.manifest import Scope
-from porcelain.remotes import plain_files
 from porcelain.remotes.config import Pusher, pusher
-from porcelain.remotes.plain_files import Lost, PlainTransport
+from porcelain.remotes.hub import reading, transport
+from porcelain.remotes.hub.transport import HubTransport
 from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import (
     EVERYTHING,
@@ -51,46 +46,8 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     test_what_is_refused_there_is_told_here_and_nothing_moved,
     there,
 )
-from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
-
-
-class MemoryFiles:
-    """The twin in memory."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[bytes, str]] = {}
-        self.lose: Callable[[], bool] = lambda: False
-        self._lock = threading.Lock()
-        self._number = itertools.count()
-
-    def list(self, prefix: str) -> Mapping[str, str]:
-        with self._lock:
-            return {name: tag for name, (_, tag) in self.files.items() if name.startswith(prefix)}
-
-    def get(self, name: str, tag: str | None = None) -> bytes:
-        found = self.files.get(name)
-        if found is None:
-            raise NotFound(name)
-        if tag not in (None, found[1]):
-            raise Lost
-        return found[0]
-
-    @contextmanager
-    def open(self, name: str) -> Iterator[Source]:
-        yield BytesIO(self.get(name))
-
-    def create(self, name: str, source: Source, size: int) -> None:
-        data = source.read(size + 1)
-        assert len(data) == size
-        with self._lock:
-            self.files.setdefault(name, (data, str(next(self._number))))
-
-    def replace(self, name: str, data: bytes, tag: str | None) -> None:
-        with self._lock:
-            found = self.files.get(name)
-            if self.lose() or (found[1] if found is not None else None) != tag:
-                raise Lost
-            self.files[name] = (data, str(next(self._number)))
+from tests.porcelain.remotes.hub_contract import HubWay, contend, exchange_there_and_back
+from tests.porcelain.remotes.memory_files import MemoryFiles
 
 
 @pytest.fixture
@@ -99,17 +56,17 @@ def files() -> MemoryFiles:
 
 
 @pytest.fixture
-def way(files: MemoryFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def way(files: MemoryFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
 @pytest.fixture
-def writable(files: MemoryFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def writable(files: MemoryFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
-def _to(files: MemoryFiles, store: Store | None = None) -> PlainTransport:
-    return PlainTransport(files, pusher(store) if store is not None else None)
+def _to(files: MemoryFiles, store: Store | None = None) -> HubTransport:
+    return HubTransport(files, pusher(store) if store is not None else None)
 
 
 def _sync(files: MemoryFiles, store: Store) -> None:
@@ -167,21 +124,21 @@ def test_small_packs_are_asked_for_together_and_come_in_order(
     for turn in range(9):
         add_round(there, REF, f"turn {turn} a")
         push(there, _to(files, there), EVERYTHING)
-    together = threading.Barrier(plain_files._AHEAD)
+    together = threading.Barrier(reading.AHEAD)
     get = files.get
 
     def waiting(name: str, tag: str | None = None) -> bytes:
-        if name.startswith("packs/") and together.n_waiting + 1 <= plain_files._AHEAD and not passed.is_set():
+        if name.startswith("packs/") and together.n_waiting + 1 <= reading.AHEAD and not passed.is_set():
             together.wait(20)
             passed.set()
         return get(name, tag)
 
     passed = threading.Event()
     monkeypatch.setattr(files, "get", waiting)
-    monkeypatch.setattr(plain_files, "_SMALL", max(len(data) for data, _ in files.files.values()))
+    monkeypatch.setattr(transport, "SMALL", max(len(data) for data, _ in files.files.values()))
     fetch(here, _to(files), EVERYTHING, keeps_content=False)
     assert passed.is_set() and state(here) == state(there)
-    monkeypatch.setattr(plain_files, "_SMALL", 0)
+    monkeypatch.setattr(transport, "SMALL", 0)
     with opened(Path(here.database.path).parent / "again") as again:  # type: ignore[union-attr]
         fetch(again, _to(files), EVERYTHING, keeps_content=False)
         assert state(again) == state(there)
@@ -279,7 +236,7 @@ def test_nothing_is_pushed_that_is_no_pack_or_by_nobody(files: MemoryFiles) -> N
     transport.hello(EVERYTHING)
     with pytest.raises(UsageError):
         transport.push([b"x"])
-    writer = PlainTransport(files, Pusher("1" * 16, "sha256"))
+    writer = HubTransport(files, Pusher("1" * 16, "sha256"))
     writer.hello(EVERYTHING)
     with pytest.raises((PackRefused, CheckFailed)):
         writer.push([b"x" * 100])
@@ -320,7 +277,7 @@ def test_a_store_that_pushed_under_another_name_before_goes_on(
     files: MemoryFiles, here: Store, there: Store
 ) -> None:
     """Programs before this one wrote under a random name."""
-    push(there, PlainTransport(files, Pusher("0123456789abcdef", "sha256")), EVERYTHING)
+    push(there, HubTransport(files, Pusher("0123456789abcdef", "sha256")), EVERYTHING)
     assert push(there, _to(files, there), EVERYTHING).sent == 0
     add_round(there, REF, "more")
     assert push(there, _to(files, there), EVERYTHING).objects == 3
