@@ -16,6 +16,7 @@ from porcelain.lineage.relations.nodes import NAMED_URI, Nodes, Said
 from porcelain.lineage.tables.columns import PRESENCES
 
 OVERLAYS = "lineage-overlays"
+_MOVED = "the repository was moved, and its sessions with it"
 
 
 def made(
@@ -173,10 +174,11 @@ def _batches(said: Said) -> Iterator[Fact]:
             )
 
 
-def _repo_moves(one: Fact) -> Iterator[Fact]:
-    data = one.columns["data"]
+def repo_move(data: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    """Id and columns of the event that the record of a relocation (its ``data``) tells of, if that is the move of a
+    repository: every session that moved with it tells of the same one."""
     if data.get("operation") not in ("repo_move", "repo_root_move"):
-        return
+        return None
     from_path = data.get("source_repo") or data.get("from_cwd")
     to_path = data.get("target_repo") or data.get("to_cwd")
     columns = {
@@ -185,8 +187,16 @@ def _repo_moves(one: Fact) -> Iterator[Fact]:
         "to_path": to_path,
         "timestamp": data.get("ts"),
         "manual_review_required": False,
-        "summary": "the repository was moved, and its sessions with it",
+        "summary": _MOVED,
     }
-    name = identity.repo_event_id("move", None, None, from_path, to_path, data.get("ts"), columns["summary"])
+    return identity.repo_event_id("move", None, None, from_path, to_path, data.get("ts"), _MOVED), columns
+
+
+def _repo_moves(one: Fact) -> Iterator[Fact]:
+    data = one.columns["data"]
+    found = repo_move(data)
+    if found is None:
+        return
+    name, columns = found
     provenance = f"{data.get('tool', 'relocation')}-manifest"
     yield made("repo_event", name, columns, provenance, "authoritative", [one.id])

@@ -62,13 +62,15 @@ class Deriving:
             merged |= self._join_judged(found)
             live = {one.id for _, one in facts}
             dangling = self._written.settle(tables)
+            lost = {one.row for one in dangling if one.left_out}
             derive_columns(tables, {row["id"]: row["uri"] for row in tables["sources"]})
             if not self._first:
                 self._written.take_out_dangling(live)
+                self._written.take_out_left(dangling)
             tables["sources"] = [row for row in tables["sources"] if row["id"] not in self._intake.sources]
             self._written.write(tables)
             self._written.note(dangling)
-            self._own(found, derived, live)
+            self._own(found, derived, live - lost)
             roots = {name: one.columns["uri"] for name, one in self._intake.sources.items()}
             names = [one.id for _, one in facts if one.kind == "observation"]
             rows = [node_row(node, roots.get(node.source, "")) for node in found.nodes if not node.named]
@@ -78,6 +80,18 @@ class Deriving:
         self._first = False
         if merged:
             self.derive(merged)
+
+    def groups_of(self, rows: Iterable[tuple[str, str]]) -> set[int]:
+        """The groups that these rows (table and id) follow from or belong to; none for those that go with no group."""
+        found: set[int] = set()
+        for table, name in rows:
+            held = self._run(
+                "SELECT t.grp FROM fact f JOIN token t ON t.hash = f.token WHERE f.id = ? AND NOT f.removed "
+                "UNION SELECT grp FROM owned WHERE tbl = ? AND id = ?",
+                (name, table, name),
+            )
+            found.update(group for (group,) in held)
+        return found
 
     def _parts(self, groups: set[int]) -> Iterator[tuple[list[int], list[Stored]]]:
         """Whole groups and their live facts, each part of bounded size unless one group is larger."""
@@ -189,7 +203,15 @@ class Deriving:
         for name in ("root_session_id", "source_observation_id", "observation_id", "target_id", "session_id"):
             if columns.get(name) in group_of:
                 return group_of[columns[name]]
-        return group_of.get(one.id, 0)
+        return group_of[one.id] if one.id in group_of else self._group_of_evidence(one)
+
+    def _group_of_evidence(self, one: Fact) -> int:
+        """The group of the statement that a row follows from which is about no transcript."""
+        row = self._run(
+            "SELECT t.grp FROM fact f JOIN token t ON t.hash = f.token WHERE f.id = ?",
+            (next(iter(one.evidence), ""),),
+        ).fetchone()
+        return 0 if row is None else int(row[0])
 
 
 def stored_facts(view: Snapshot, keys: Sequence[bytes]) -> list[Stored]:

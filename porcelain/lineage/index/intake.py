@@ -13,9 +13,8 @@ from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.records import IndexedEvidence, file_row, forget_lost, index_all, index_files
 from porcelain.lineage.index.standing import known_heads
 from porcelain.lineage.index.tables import FIRST_INDEXES, TOKEN_INDEX, in_parts, run_all
-from porcelain.lineage.index.tokens import PLAIN, of_folder, of_id, tokens
+from porcelain.lineage.index.tokens import of_folder, of_id, tokens
 from porcelain.lineage.landed.events import ObservedFile
-from porcelain.lineage.tables.columns import FILE_EVIDENCE
 
 #: Facts that are read together.
 PART = 6000
@@ -120,14 +119,9 @@ class Intake:
             return "fork" in columns.get("metadata", {}).get("links", {})
         return False
 
-    def is_rare(self, one: Fact) -> bool:
-        """Whether a fact may bear on more than its own group, or stand where a derived row stood."""
-        if one.kind == "evidence":
-            columns = one.columns
-            return columns["kind"] != FILE_EVIDENCE and "says" in columns["data"]
-        if one.kind == "label":
-            return False
-        return one.kind not in PLAIN and one.kind not in ("observation", "session", "source")
+    def is_strange(self, one: Fact) -> bool:
+        """Whether a fact is of a kind that nothing states: it may stand where a derived row stood."""
+        return one.kind in ("thread", "thread_member", "thread_edge", "resume_target")
 
     def judged_edges(self) -> set[str]:
         """The ids of the edges that somebody has classified."""
@@ -144,6 +138,7 @@ class Intake:
             groups = self.groups.settle()
             run_all(self._connection, TOKEN_INDEX)
             return groups
+        self._join_judgements(changed.values())
         grown = {name for name, one in changed.items() if one.kind == "observation"}
         relanded: list[str] = []
         for provider, native in moved:
@@ -159,6 +154,17 @@ class Intake:
         )
         self._join_forks(changed.values())
         return self.groups.settle()
+
+    def _join_judgements(self, changed: Iterable[Fact]) -> None:
+        """Bring new judgements about edges together with what the edges are between."""
+        for one in changed:
+            if one.kind == "classification" and one.columns["target_type"] == "edge":
+                edge = one.columns["target_id"]
+                row = self._run(
+                    "SELECT source_observation_id, target_observation_id FROM edges WHERE id = ?", (edge,)
+                ).fetchone()
+                if row is not None:
+                    self.groups.join([of_id(edge), *(of_id(name) for name in row if name is not None)])
 
     def _join_forks(self, changed: Iterable[Fact]) -> None:
         """A fork that does not name its origin may come from any conversation of its folder: they are one group. Where

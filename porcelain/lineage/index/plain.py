@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from objstore.snapshot import Snapshot
+from porcelain.lineage.facts.identity import bucket_status_id
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.projection import observe_source, plain_rows
 from porcelain.lineage.index.deriving import key_of, stored_facts
@@ -27,23 +28,34 @@ def write_plain(
 ) -> None:
     """Write the rows of facts that go with no group: those of ``changed``, or all."""
     if anew:
-        rows = connection.execute("SELECT key FROM fact WHERE token IS NULL AND NOT removed").fetchall()
-        keys = [key for (key,) in rows]
+        rows = connection.execute("SELECT id FROM fact WHERE token IS NULL AND NOT removed").fetchall()
+        names = [name for (name,) in rows]
     else:
         grouped = {"session", "observation"}
         names = [one.id for one in changed if one.kind not in grouped]
-        keys = []
-        for part in in_parts(names):
-            within = f"FROM fact WHERE token IS NULL AND id IN ({placed(part)})"
-            for kind, name in connection.execute(f"SELECT kind, id {within} AND removed", part).fetchall():
-                written.take_out(BY_KIND[kind].name, [name])
-            keys += (key for (key,) in connection.execute(f"SELECT key {within} AND NOT removed", part))
-    for some in in_parts(keys, PART):
-        written.write_settled(plain_rows(stored_facts(view, some)))
+    rewrite_plain(connection, view, written, names)
     runs = {one.columns["source_id"] for one in changed if one.kind == "import_run" and not anew} | {
         one.id for one in changed if one.kind == "source"
     }
     _observe_sources(connection, intake, written, set(intake.sources) if anew else runs)
+
+
+def rewrite_plain(
+    connection: sqlite3.Connection, view: Snapshot, written: Written, names: Iterable[str]
+) -> None:
+    """Write the rows of those facts with these ids that go with no group, and take out those that were withdrawn."""
+    keys: list[bytes] = []
+    for part in in_parts(names):
+        rows = connection.execute(
+            f"SELECT id, kind, key, removed FROM fact WHERE token IS NULL AND id IN ({placed(part)})", part
+        )
+        for name, kind, key, removed in rows.fetchall():
+            if removed:
+                written.take_out(BY_KIND[kind].name, [name])
+            else:
+                keys.append(key)
+    for some in in_parts(keys, PART):
+        written.write_settled(plain_rows(stored_facts(view, some)))
 
 
 def _observe_sources(
@@ -64,8 +76,15 @@ def _observe_sources(
 def write_buckets(
     connection: sqlite3.Connection, written: Written, places: set[tuple[str, str]] | None
 ) -> None:
-    """Write the rows of these buckets, or of all."""
+    """Write the rows of these buckets, or of all: of a bucket about which a fact is stored, that counts."""
     facts, empty = bucket_rows(connection, places)
-    written.write(plain_rows(facts))
+    stored = {
+        name
+        for (name,) in connection.execute(
+            "SELECT id FROM fact WHERE kind = 'bucket_status' AND NOT removed AND token IS NULL"
+        )
+    }
+    written.write(plain_rows(pair for pair in facts if pair[1].id not in stored))
     for place in empty:
-        connection.execute("DELETE FROM bucket_statuses WHERE root = ? AND bucket = ?", place)
+        if bucket_status_id(*place) not in stored:
+            connection.execute("DELETE FROM bucket_statuses WHERE root = ? AND bucket = ?", place)

@@ -19,7 +19,7 @@ from porcelain.lineage.index.changes import OutOfStep, moved_landings
 from porcelain.lineage.index.deriving import Deriving
 from porcelain.lineage.index.intake import Intake
 from porcelain.lineage.index.neighbours import Neighbours
-from porcelain.lineage.index.plain import write_buckets, write_plain
+from porcelain.lineage.index.plain import rewrite_plain, write_buckets, write_plain
 from porcelain.lineage.index.standing import edition, heads_text, lineage_heads
 from porcelain.lineage.index.tables import INDEXES, make_tables, run_all, write_info
 from porcelain.lineage.index.written import Written
@@ -80,21 +80,31 @@ def _brought_up(connection: sqlite3.Connection, view: Snapshot, *, anew: bool) -
     changed = intake.read_facts()
     intake.load_sources()
     judged = intake.judged_edges()
-    if not anew and any(intake.is_rare(one) for one in changed.values()):
+    if not anew and any(intake.is_strange(one) for one in changed.values()):
         raise OutOfStep
     deriving = Deriving(connection, view, intake, written, judged, anew=anew)
     neighbours = Neighbours(connection, intake.groups, written, judged)
-    deriving.derive(intake.group(changed, moved))
     folders, buckets = deriving.places
-    changed_folders = _taken(folders)
-    again = neighbours.settle(None if anew else changed_folders)
-    while again:
-        deriving.derive(again)
-        again = neighbours.settle(_taken(folders))
+    groups = intake.group(changed, moved)
+    everywhere = anew
+    while groups:
+        deriving.derive(groups)
+        some = _taken(folders)
+        groups = neighbours.settle(None if everywhere else some)
+        everywhere = False
     write_plain(connection, view, intake, written, changed.values(), anew=anew)
+    while not anew and (rows := written.loose()):
+        groups = deriving.groups_of(rows)
+        while groups:
+            deriving.derive(groups)
+            groups = neighbours.settle(_taken(folders))
+        rewrite_plain(connection, view, written, [name for _, name in rows])
+    buckets |= {
+        (one.columns["root"], one.columns["bucket"])
+        for one in changed.values()
+        if one.kind == "bucket_status"
+    }
     write_buckets(connection, written, None if anew else buckets)
-    if not anew:
-        written.check_loose()
     _finish(connection, view)
     return Work(
         new_facts=intake.new_facts,

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from porcelain.lineage.facts.projection import Dangling, Row, settle_references
-from porcelain.lineage.index.changes import OutOfStep
 from porcelain.lineage.index.tables import in_parts, placed, write_rows
 from porcelain.lineage.tables.schema import FACT_TABLES
 
@@ -46,8 +45,10 @@ class Written:
 
     def write_settled(self, tables: dict[str, list[Row]]) -> None:
         """The same, and note them as added, once it is clear what they refer to."""
-        self.added.update(row["id"] for rows in tables.values() for row in rows)
+        self.take_out_dangling([row["id"] for rows in tables.values() for row in rows])
         dangling = self.settle(tables)
+        self.take_out_left(dangling)
+        self.added.update(row["id"] for rows in tables.values() for row in rows)
         self.write(tables)
         self.note(dangling)
 
@@ -81,14 +82,22 @@ class Written:
             or self._run(f"SELECT 1 FROM {table} WHERE id = ?", (name,)).fetchone() is not None
         )
 
-    def check_loose(self) -> None:
-        """Rows that refer to something that has come or gone are made anew with everything else: this is rare."""
-        for part in in_parts(sorted(self.added)):
-            found = self._run(f"SELECT 1 FROM dangling WHERE missing IN ({placed(part)})", part)
-            if found.fetchone() is not None:
-                raise OutOfStep
-        for part in in_parts(sorted(self.removed - self.added)):
+    def take_out_left(self, dangling: Iterable[Dangling]) -> None:
+        """Take out rows that are left out now, which may have been there before."""
+        for one in dangling:
+            if one.left_out:
+                self.take_out(one.table, [one.row])
+
+    def loose(self) -> list[tuple[str, str]]:
+        """Table and id of the rows that refer to something that has come or gone since this was last asked, beyond the
+        group that it is of."""
+        added, removed = self.added, self.removed - self.added
+        self.added, self.removed = set(), set()
+        found: set[tuple[str, str]] = set()
+        for part in in_parts(sorted(added)):
+            found.update(self._run(f"SELECT tbl, id FROM dangling WHERE missing IN ({placed(part)})", part))
+        for part in in_parts(sorted(removed)):
             for table, column in _LOOSE:
-                query = f"SELECT 1 FROM {table} WHERE {column} IN ({placed(part)})"
-                if self._run(query, part).fetchone() is not None:
-                    raise OutOfStep
+                rows = self._run(f"SELECT id FROM {table} WHERE {column} IN ({placed(part)})", part)
+                found.update((table, name) for (name,) in rows)
+        return sorted(found)

@@ -240,6 +240,21 @@ def test_marks_and_names(home: PiHome, store: Path) -> None:
     assert succeed(store, "lineage", "threads", "--all").out.startswith("publish ")
 
 
+def test_a_replacement_under_an_id_of_another_tool_is_left_out(home: PiHome, store: Path) -> None:
+    path = home.write("a", home.entries("a", 3))
+    mark = {"kind": "observation-mark", "markType": "archived", "path": str(path)}
+    write(
+        home,
+        "session-store/observation-marks.jsonl",
+        {**mark, "replacementObservationId": "obs_0123456789abcdef"},
+    )
+    succeed(store, "import", home=home.home)
+    succeed(store, "lineage", "import-sidecars", "--strict", home=home.home)
+    query = "SELECT mark_type, replacement_observation_id FROM observation_marks"
+    row = {"mark_type": "archived", "replacement_observation_id": None}
+    assert succeed(store, "lineage", "sql", "--json", query).json == row
+
+
 def test_a_preserved_source_is_no_deletion_candidate(home: PiHome, store: Path) -> None:
     source = home.write("a", home.entries("a", 25))
     target = home.move(source, "garden", "orchard")
