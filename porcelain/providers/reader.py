@@ -69,8 +69,9 @@ class Container(Struct, frozen=True, kw_only=True):
     stamp: str
 
 
-#: What is known of a path from earlier imports, if the file has not changed since: the native id of its conversation,
-#: "" for a file that was left out, or None when it must be looked at. Lets discovery read nothing of what is unchanged.
+#: What is known of a path from earlier imports, if the file has not changed since or has only grown: the native id of
+#: its conversation, "" for an unchanged file that was left out, or None when it must be looked at. Lets discovery read
+#: nothing of what is known.
 Seen = Callable[[str], str | None]
 
 
