@@ -94,9 +94,11 @@ class Entry(Struct):
 
 class ReaderState(Struct):
     """What a reader carries from line to line of one source, and from import to import (it is kept in the cursor):
-    plain strings only, so that it can be written as JSON."""
+    plain strings only, so that it can be written as JSON. ``shown`` is for a reader that never changes ``values`` but
+    puts others in their place: what it made of them (of the first dict, the second)."""
 
     values: dict[str, str] = msgspec.field(default_factory=dict)
+    shown: tuple[dict[str, str], dict[str, str]] | None = None
 
 
 class Provider(Protocol):
