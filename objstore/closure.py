@@ -7,7 +7,7 @@ request. Other objects that are only named travel where they are present.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -80,6 +80,21 @@ def select(
     )
 
 
+def select_all(
+    view: Snapshot, refs: Sequence[tuple[str, bytes]], *, presumes: Iterable[bytes], content: bool
+) -> Selection:
+    """All objects that ``view`` has, to offer ``refs`` to who has ``presumes``."""
+    walk = _Walk(view, content)
+    walk.take_all()
+    return Selection(
+        content=content,
+        kinds=frozenset(walk.kinds.values()),
+        order=list(walk.order()),
+        presumes=sorted(presumes),
+        refs=sorted(refs, key=lambda ref: ref[0].encode()),
+    )
+
+
 class _Walk:
     """A walk over what objects need. ``kinds`` has every object that was found, ``known`` what the receiver has."""
 
@@ -134,8 +149,19 @@ class _Walk:
                 needed[key] = needs
                 frontier += self._fresh(needs)
                 frontier += self._fresh([name for name in names if self._follows(name)])
+        self._note_above(needed)
+
+    def take_all(self) -> None:
+        """Take in all objects there are."""
+        self.kinds = {key: found.kind for key, found in self._view.objects()}
+        inner = [key for key, kind in self.kinds.items() if not self._is_leaf(kind)]
+        needed = {key: needs for key, needs, _ in self._decoded(inner)}
+        self._note_above(needed)
+
+    def _note_above(self, needed: Mapping[bytes, list[bytes]]) -> None:
+        """Note what each of these objects needs that is in the pack."""
         for key, needs in needed.items():
-            here = [need for need in needs if need not in self._known]
+            here = [need for need in needs if need in self.kinds]
             above = [need for need in here if need in needed or need in self._above]
             self._above[key] = (above, len(above) < len(here))
 

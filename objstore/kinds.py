@@ -47,8 +47,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     since: str = "0.1.0"
 
 
+class _Decoders(dict[str, msgspec.json.Decoder[Any]]):
+    """The decoders of kinds by name, each made when the first object of the kind is read: that takes a while."""
+
+    def __missing__(self, name: str) -> msgspec.json.Decoder[Any]:
+        made = self[name] = msgspec.json.Decoder(lookup(name).struct)
+        return made
+
+
 _registered: dict[str, Kind] = {}
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+_decoders = _Decoders()
 
 
 def register(kind: Kind) -> Kind:
@@ -57,7 +65,6 @@ def register(kind: Kind) -> Kind:
         raise ValueError(f"kind {kind.name!r} is registered twice")
     _registered[kind.name] = kind
     declare(kind.struct.__module__, [kind.name])
-    _decoders[kind.name] = msgspec.json.Decoder(kind.struct)
     return kind
 
 

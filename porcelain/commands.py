@@ -1,8 +1,9 @@
 """All commands, in one static table: what ``objstore --help``, dispatch, completion and the man index read.
 
 ``target`` is ``module:attribute``, loaded only when the command runs. A plumbing command is called as
-``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by click from the
-module's ``OPTIONS``. A name of two words is a subcommand.
+``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by the module's
+``OPTIONS``, their number by its ``ARGUMENTS`` where it has them (least and greatest, None: no bound). A name of two
+words is a subcommand.
 """
 
 from __future__ import annotations
@@ -115,7 +116,10 @@ COMMANDS: tuple[Command, ...] = (
         "take in a folder of .sd and .sf files",
     ),
     Command(
-        PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
+        PORCELAIN,
+        "lineage sessions",
+        "porcelain.lineage.commands.sessions:run",
+        "the conversations and their sources",
     ),
     Command(
         PORCELAIN,
@@ -166,7 +170,10 @@ COMMANDS: tuple[Command, ...] = (
         "tokens of all model calls, each once",
     ),
     Command(
-        PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
+        PORCELAIN,
+        "lineage export",
+        "porcelain.lineage.commands.export:run",
+        "write the lineage as a SQLite file",
     ),
     Command(
         PORCELAIN,
@@ -334,6 +341,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(PORCELAIN, "remote add", "porcelain.remotes.add:run", "remember the place of another store"),
     Command(PORCELAIN, "remote list", "porcelain.remotes.list:run", "the remotes of the store"),
     Command(PORCELAIN, "remote remove", "porcelain.remotes.remove:run", "forget a remote"),
+    Command(PORCELAIN, "remote repack", "porcelain.remotes.repack:run", "merge small packs of a hub"),
     Command(PORCELAIN, "completion", "porcelain.completion:run", "print a completion script for a shell"),
     Command(PLUMBING, "init", "plumbing.init:main", "create a store"),
     Command(PLUMBING, "hash-object", "plumbing.hash_object:main", "compute the id of JSON, and store it"),

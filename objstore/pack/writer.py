@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -32,6 +31,10 @@ from objstore.pack.format import (
     version_key,
 )
 from objstore.snapshot import Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: As small as 3 for blocks of objects, and a third less work.
 LEVEL = 2
@@ -113,22 +116,31 @@ class _Writing:
             yield b"".join(parts), ids
 
     def _blocks(self, tag: bytes, raws: Iterable[_Raw]) -> Iterator[bytes]:
-        """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next."""
+        """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next, where there is
+        more than is compressed in one call."""
         compressor = zstandard.ZstdCompressor(level=LEVEL)
         rest = iter(raws)
+        group = list(islice(rest, _TOGETHER))
+        if len(group) < _TOGETHER:
+            if group:
+                yield self._finish(tag, group, _compress(compressor, group))
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
         waiting: deque[tuple[list[_Raw], Future[list[bytes]]]] = deque()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack") as pool:
-            while group := list(islice(rest, _TOGETHER)):
-                task = pool.submit(_compress, compressor, [raw for raw, _ in group])
-                waiting.append((group, task))
+            while group:
+                waiting.append((group, pool.submit(_compress, compressor, group)))
+                group = list(islice(rest, _TOGETHER))
                 if len(waiting) > _AHEAD:
-                    yield self._finish(tag, *waiting.popleft())
-            while waiting:
-                yield self._finish(tag, *waiting.popleft())
+                    done, task = waiting.popleft()
+                    yield self._finish(tag, done, task.result())
+            for done, task in waiting:
+                yield self._finish(tag, done, task.result())
 
-    def _finish(self, tag: bytes, group: list[_Raw], task: Future[list[bytes]]) -> bytes:
+    def _finish(self, tag: bytes, group: list[_Raw], frames: list[bytes]) -> bytes:
         parts: list[bytes] = []
-        for (raw, ids), frame in zip(group, task.result(), strict=True):
+        for (raw, ids), frame in zip(group, frames, strict=True):
             if tag == ENTRIES:
                 self._identity.update(raw)
                 self._index.append(PLACE.pack(self._offset, len(ids)) + b"".join(ids))
@@ -136,7 +148,8 @@ class _Writing:
         return b"".join(parts)
 
 
-def _compress(compressor: Any, raws: list[bytes]) -> list[bytes]:
+def _compress(compressor: Any, group: list[_Raw]) -> list[bytes]:
+    raws = [raw for raw, _ in group]
     return [frame.tobytes() for frame in compressor.multi_compress_to_buffer(raws, threads=1)]
 
 

@@ -138,9 +138,9 @@ def join_refs(
             heads -= set(before.values())
         if len(heads) > 1 and (not place.is_member or _is_entry(view, next(iter(heads)))):
             joined.diverged.append(place.group.rstrip("/"))
-        if heads == set(before.values()):
-            continue
-        joined.moves += _moves(before, _names(place, heads), why)
+        after = _names(place, heads)
+        if after != before:  # one of several may also have been set by hand, under the name alone
+            joined.moves += _moves(before, after, why)
     return joined
 
 

@@ -30,10 +30,10 @@ from porcelain.importing.plan import Place, Plan, native_id, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
 from porcelain.importing.tasks import Bundle, Piece, Settings, Task, bundle_from_bytes
 from porcelain.importing.work import Worker
-from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.reports import RunReport
-from porcelain.lineage.store import KnownFacts, append_facts, facts_head
+from porcelain.lineage.adapters.importing import facts_of_conversation, import_run, source_of
+from porcelain.lineage.adapters.reports import RunReport
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
 from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
 #: Bytes to read from which on worker processes pay for their start; a file costs as much as this many bytes.
@@ -183,7 +183,8 @@ class _Import:
         reread = self._reread.setdefault(task.number, {})
         reread.update(piece.reread)
         if piece.landed is not None or piece.cursors:
-            report = conversation_report(conversation, native_id(conversation.native_id), cursors, reread)
+            native = native_id(conversation.native_id)
+            report = conversation_report(conversation, native, cursors, reread, task.cursors)
             self._learn(lambda known: facts_of_conversation(report, self._host, known))
             self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
         result.problems += piece.problems

@@ -1,4 +1,4 @@
-"""What an import's worker is given and gives back, and which agents there are."""
+"""What an import's worker is given and gives back."""
 
 from __future__ import annotations
 
@@ -9,33 +9,19 @@ import msgspec
 from msgspec import Struct, field
 
 from objstore.batch import Prepared
+from porcelain.providers.agents import PROVIDERS
 from porcelain.providers.cursor import Cursor
-from porcelain.providers.reader import Conversation, Provider
-
-#: Provider modules by name, in the order in which they are searched.
-PROVIDERS = {
-    "claude": "porcelain.providers.claude",
-    "codex": "porcelain.providers.codex",
-    "factory": "porcelain.providers.factory",
-    "oh-my-pi": "porcelain.providers.omp",
-    "opencode": "porcelain.providers.opencode",
-    "pi": "porcelain.providers.pi",
-}
-
-#: What the agents call themselves.
-TITLES = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "factory": "Factory Droid",
-    "oh-my-pi": "oh-my-pi",
-    "opencode": "OpenCode",
-    "pi": "Pi",
-}
+from porcelain.providers.reader import Conversation, Discovery, Provider
 
 
 def provider_module(name: str) -> Provider:
     """The module that knows the format of ``name``."""
     return cast(Provider, importlib.import_module(PROVIDERS[name]))
+
+
+def discovery_module(name: str) -> Discovery:
+    """The part of it that finds conversations, which is enough to see that there is nothing new."""
+    return cast(Discovery, importlib.import_module(f"{PROVIDERS[name]}_discover"))
 
 
 class Settings(Struct, frozen=True, kw_only=True):

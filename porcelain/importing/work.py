@@ -31,10 +31,11 @@ from porcelain.flow.chain.standing_store import load_standing, saved_standing
 from porcelain.flow.chain.store import KEPT_FILES, LandedFiles, chain_head, pack, put_round
 from porcelain.flow.formats.sd import sd_bytes
 from porcelain.importing.tasks import Bundle, Piece, Settings, Task, provider_module
-from porcelain.providers.content import ContentSink
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
 from porcelain.providers.records import Landing, page_record_ids
-from porcelain.providers.redaction import RULES, redact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from porcelain.providers.landing import LandedChunk
 
 #: Bytes of the rounds of a conversation from which on those made so far are handed on to be stored.
 _PIECE_BYTES = 16 * 1024 * 1024
@@ -80,22 +81,11 @@ class Worker:
             yield Piece(number=task.number, problems=[(_shown(task), _where(error))], last=True), {}
 
     def _work(self, task: Task) -> Iterator[tuple[Piece, _Objects]]:
-        conversation = task.conversation
-        provider = provider_module(conversation.provider)
-        sink = ContentSink(keep=self._settings.keep, algorithm=self._settings.algorithm)
-        options = LandingOptions(
-            redact=redact,
-            rules=RULES,
-            key=self._settings.key,
-            sd_bytes=sd_bytes,
-            landed_records=lambda path: self._landed_records(task, path),
-        )
         assembles = self._settings.assemble
         head, number, through = task.landed, task.round, task.through_seq
         fresh: list[Landed | bytes] = []
         waiting: tuple[Piece, _Objects] | None = None
-        land = getattr(provider, "land", land_conversation)
-        for chunk in land(conversation, task.cursors, provider, sink, options, through + 1):
+        for chunk in self._landed_chunks(task) if task.conversation.sources else ():
             if waiting is not None:
                 yield waiting
             waiting, head, number, through = self._landed_piece(task, chunk, head, number, through)
@@ -108,6 +98,24 @@ class Worker:
             piece, objects = yield from self._assemble(task, fresh, through, piece, objects)
         piece.last = True
         yield piece, objects
+
+    def _landed_chunks(self, task: Task) -> Iterator[LandedChunk]:
+        """What is new in the sources of a conversation. Where there are none, no reader is loaded either."""
+        from porcelain.providers.content import ContentSink
+        from porcelain.providers.landing import LandingOptions, land_conversation
+        from porcelain.providers.redaction import RULES, redact
+
+        provider = provider_module(task.conversation.provider)
+        sink = ContentSink(keep=self._settings.keep, algorithm=self._settings.algorithm)
+        options = LandingOptions(
+            redact=redact,
+            rules=RULES,
+            key=self._settings.key,
+            sd_bytes=sd_bytes,
+            landed_records=lambda path: self._landed_records(task, path),
+        )
+        land = getattr(provider, "land", land_conversation)
+        return iter(land(task.conversation, task.cursors, provider, sink, options, task.through_seq + 1))
 
     def _landed_piece(
         self, task: Task, chunk: LandedChunk, head: str | None, number: int, through: int

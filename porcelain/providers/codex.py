@@ -39,7 +39,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from porcelain.providers.codex_discover import discover, discover_known, recognise, roots
+from porcelain.providers.codex_discover import PARSER, discover, discover_known, recognise
 from porcelain.providers.codex_events import event_record, usage_record
 from porcelain.providers.codex_items import COMPACTED, ITEM, LINE, TURN_CONTEXT, Item, Line
 from porcelain.providers.codex_names import INDEX, name_record, open_part
@@ -63,12 +63,10 @@ __all__ = [
     "open_part",
     "read_line",
     "recognise",
-    "roots",
 ]
 
 NAME = "codex"
 DIALECT = "codex/1"
-PARSER = "1"
 TITLE_ENTRY = "event_msg/thread_name_updated session_index"
 
 #: What the program itself puts into user messages, where a message does not say so itself.

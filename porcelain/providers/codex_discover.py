@@ -23,6 +23,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from porcelain.providers.agents import CODEX_FOLDERS
 from porcelain.providers.codex_items import META, subagent_parent
 from porcelain.providers.codex_names import INDEX, index_stamp, known_names, name_source, read_index
 from porcelain.providers.cursor import Cursor, unchanged_files
@@ -31,7 +32,9 @@ from porcelain.providers.jsonlines import is_blank, parse, read_lines, repair
 from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 from porcelain.providers.unpacking import COMPRESSED, open_source, read_head
 
-_FOLDERS = ("sessions", "archived_sessions")
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
 _ROLLOUT = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?:jsonl|json)(?:\.zst)?\Z"
 )
@@ -103,13 +106,6 @@ _KIND = msgspec.json.Decoder(_Kind)
 _WHOLE = msgspec.json.Decoder(_Document)
 
 
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Codex's folder, of ``CODEX_HOME`` where it is set, if it holds any sessions."""
-    override = environment.get("CODEX_HOME")
-    folder = Path(override) if override else home / ".codex"
-    return [folder] if any((folder / name).is_dir() for name in _FOLDERS) else []
-
-
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (Codex's folder, or any folder of rollouts), by native id."""
     return (one for one in _discover(root, seen, {}) if not isinstance(one, Container))
@@ -124,7 +120,7 @@ def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conver
 def _discover(
     root: Path, seen: Seen, cursors: Mapping[str, Cursor]
 ) -> Iterator[Conversation | LeftOut | Container]:
-    folders = [root / name for name in _FOLDERS if (root / name).is_dir()] or [root]
+    folders = [root / name for name in CODEX_FOLDERS if (root / name).is_dir()] or [root]
     files: list[_File] = []
     for path in _rollouts(folders):
         found = _file(path, seen)

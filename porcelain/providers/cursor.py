@@ -7,14 +7,13 @@ can be compared with the raw bytes of a source.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
 
-from porcelain.providers.reader import Container, LeftOut, Seen
+from porcelain.providers.reader import Container, LeftOut, Seen, SourceKind
 
 #: Bytes before the cursor that are compared.
 TAIL = 1024 * 1024
@@ -74,7 +73,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
     conversation: str
     path: str
     src: str = ""
-    kind: str = "transcript"
+    kind: SourceKind = "transcript"
     stream: str | None = None
     batch: str | None = None
     device: int = 0
@@ -120,8 +119,10 @@ def is_same_log(cursor: Cursor, stat: os.stat_result) -> bool:
 def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str:
     """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``, none of them before ``start``; ``key`` is at most
     64 bytes."""
+    from hashlib import blake2b
+
     start = max(start, offset - TAIL)
-    keyed = hashlib.blake2b(key=key, digest_size=16)
+    keyed = blake2b(key=key, digest_size=16)
     while start < offset and (piece := os.pread(descriptor, offset - start, start)):
         keyed.update(piece)
         start += len(piece)

@@ -40,7 +40,7 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.factory_blocks import Block, Blocks, Image, text_of
-from porcelain.providers.factory_discover import Tag, caller, discover, discover_known, recognise, roots
+from porcelain.providers.factory_discover import PARSER, Tag, caller, discover, discover_known, recognise
 from porcelain.providers.jsonlines import read_entries
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
@@ -55,12 +55,10 @@ __all__ = [
     "discover_known",
     "read_line",
     "recognise",
-    "roots",
 ]
 
 NAME = "factory"
 DIALECT = "factory/1"
-PARSER = "1"
 TITLE_ENTRY = "session_start"
 
 

@@ -32,15 +32,14 @@ from porcelain.providers import pi
 from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import NAME_LENGTH, NONE, PATH_LENGTH, Shape, line_part, name
 from porcelain.providers.jsonlines import parse, read_entries
-from porcelain.providers.omp_discover import discover, recognise, roots
+from porcelain.providers.omp_discover import PARSER, discover, recognise
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Dropped, Part, Record
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise"]
 
 NAME = "oh-my-pi"
 DIALECT = "oh-my-pi/1"
-PARSER = "1"
 TITLE_ENTRY = "session title title_change"
 
 _HEADER_ONLY = (

@@ -48,16 +48,15 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.jsonlines import read_entries
-from porcelain.providers.pi_discover import discover, recognise, roots
+from porcelain.providers.pi_discover import PARSER, discover, recognise
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Changes, Dropped, Part, Record, Usage
 from porcelain.providers.times import from_milliseconds, instant
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise"]
 
 NAME = "pi"
 DIALECT = "pi/1"
-PARSER = "1"
 TITLE_ENTRY = "session_info"
 
 

@@ -101,23 +101,25 @@ class ReaderState(Struct):
     shown: tuple[dict[str, str], dict[str, str]] | None = None
 
 
-class Provider(Protocol):
-    """What a provider module offers (module-level names; a module satisfies this protocol)."""
+class Discovery(Protocol):
+    """What the module beside a provider's offers that finds its conversations and reads no line for a record."""
 
-    NAME: str
-    DIALECT: str
     PARSER: str
-    #: The ``Record.entry`` whose label is the conversation's name, given by a person; several with blanks between them.
-    TITLE_ENTRY: str
-
-    def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
-        """Folders to search, given the environment and the home folder (overrides of the agent honoured)."""
 
     def discover(self, root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
         """All conversations under a root, in a fixed order, and the files there that hold none."""
 
     def recognise(self, path: Path) -> Conversation | None:
         """The conversation that one file is, with the files that belong to it; None when it is not this agent's."""
+
+
+class Provider(Discovery, Protocol):
+    """What a provider module offers (module-level names; a module satisfies this protocol)."""
+
+    NAME: str
+    DIALECT: str
+    #: The ``Record.entry`` whose label is the conversation's name, given by a person; several with blanks between them.
+    TITLE_ENTRY: str
 
     def read_line(
         self, line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False

@@ -1,9 +1,10 @@
-"""A branch of a Git repository as a hub of plain files (``plain_files``), through the ``git`` program.
+"""A branch of a Git repository as a hub of plain files (``hub``), through the ``git`` program.
 
 ``git+ssh://``, ``git+https://`` and ``git+file://`` are what ``git`` knows without the ``git+``; credentials are those
 that it has. All stands on one branch that shares no history with others (``objstore``, or the one behind ``#``). What a
-push adds is one commit; a push that is rejected, since somebody else was faster, is made again on the new tip, and none
-is ever forced. A small bare repository, beside the store or in a temporary folder, holds what was last seen.
+push adds is one commit, which also leaves out what is not needed any more; a push that is rejected, since somebody else
+was faster, is made again on the new tip, and none is ever forced. A small bare repository, beside the store or in a
+temporary folder, holds what was last seen.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from glob import escape as glob_escape
 from glob import glob
@@ -26,7 +27,8 @@ from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
 from porcelain.remotes.config import Pusher, Remote
-from porcelain.remotes.plain_files import Lost, PlainTransport
+from porcelain.remotes.hub.files import KEPT_WHILE_NEEDED, WRITERS, Lost
+from porcelain.remotes.hub.transport import HubTransport
 
 BRANCH = "objstore"
 _URL = re.compile(r"git\+((ssh|https?|git|file)://[^#\s]+)(?:#([^#\s]+))?", re.ASCII)
@@ -81,11 +83,11 @@ def open_git(remote: Remote, context: Context, pusher: Pusher | None) -> Iterato
             stack.enter_context(writer_lock(folder + ".lock", context.lock_timeout))
         else:
             folder = stack.enter_context(TemporaryDirectory(prefix="objstore-"))
-        yield PlainTransport(BranchFiles(folder, url, branch, context.env), pusher)
+        yield HubTransport(BranchFiles(folder, url, branch, context.env), pusher)
 
 
 class BranchFiles:
-    """The files of a hub on a branch: ``plain_files.Files``. ``folder`` is where the bare repository is or is made.
+    """The files of a hub on a branch: ``hub.files.Files``. ``folder`` is where the bare repository is or is made.
 
     ``list`` fetches, when it is asked for the writers; the others answer from what was fetched. Files that were made
     wait for the next ``replace``, which commits and pushes them all."""
@@ -137,15 +139,26 @@ class BranchFiles:
             return
         self._made[name] = self._hash(source)
 
-    def replace(self, name: str, data: bytes, tag: str | None) -> None:
-        if self._tree.get(name) != tag:
+    def replace(self, name: str, data: bytes, tags: Mapping[str, str], needed: Collection[str]) -> None:
+        if tags != {file: blob for file, blob in self._tree.items() if file.startswith(WRITERS)}:
             raise Lost
-        tree = self._tree | self._made | {name: self._hash(BytesIO(data))}
+        tree = {
+            file: blob
+            for file, blob in (self._tree | self._made).items()
+            if file in needed or not file.startswith(KEPT_WHILE_NEEDED)
+        }
+        tree[name] = self._hash(BytesIO(data))
         commit = self._commit(tree)
         self._push(commit)
         self._tip, self._tree = commit, tree
         self._made = {}
         self._git("update-ref", _TIP, commit)
+
+    def times(self, prefix: str) -> None:
+        return None
+
+    def discard(self, names: Sequence[str]) -> None:
+        return
 
     # -- git ----------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""A bucket of object storage as a hub of plain files (``plain_files``), through ``obstore``.
+"""A bucket of object storage as a hub of plain files (``hub``), through ``obstore``.
 
 ``s3://bucket/prefix`` (or ``gs://``, ``az://``); credentials, region and endpoint come from the environment, as for the
 provider's own programs, and never from the URL. The storage must refuse a write whose condition does not hold; one that
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from io import BytesIO
@@ -20,7 +20,8 @@ from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
 from plumbing.options import Context
 from porcelain.remotes.config import Pusher, Remote
-from porcelain.remotes.plain_files import WRITERS, Lost, PlainTransport
+from porcelain.remotes.hub.files import WRITERS, Lost
+from porcelain.remotes.hub.transport import HubTransport
 
 _URL = re.compile(r"(s3|gs|az)://([A-Za-z0-9][A-Za-z0-9._-]{1,254})(/[^?#]*)?", re.ASCII)
 #: Files up to this size are made in one request, on the condition that there is none of that name.
@@ -91,7 +92,7 @@ def open_s3(remote: Remote, context: Context, pusher: Pusher | None) -> Iterator
     files = bucket_files(remote.url, context.env)
     if pusher is not None and WRITERS + pusher.store not in files.list(WRITERS):
         files.probe()
-    yield PlainTransport(files, pusher)
+    yield HubTransport(files, pusher)
 
 
 def probe(remote: Remote, context: Context) -> None:
@@ -100,7 +101,7 @@ def probe(remote: Remote, context: Context) -> None:
 
 
 class BucketFiles:
-    """The files of a hub in a bucket: ``plain_files.Files``. ``shown`` is what errors call it."""
+    """The files of a hub in a bucket: ``hub.files.Files``. ``shown`` is what errors call it."""
 
     def __init__(self, store: Any, shown: str) -> None:
         import obstore
@@ -173,7 +174,11 @@ class BucketFiles:
             return False
         return True
 
-    def replace(self, name: str, data: bytes, tag: str | None) -> None:
+    def replace(self, name: str, data: bytes, tags: Mapping[str, str], needed: Collection[str]) -> None:
+        self._put(name, data, tags.get(name))
+
+    def _put(self, name: str, data: bytes, tag: str | None) -> None:
+        """Write a file on the condition that it stands at ``tag`` (None: is not there); raises ``Lost``."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
         with self._told(name):
             self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
@@ -183,23 +188,36 @@ class BucketFiles:
         with self._told(name):
             self._obstore.put(self._store, name, file)
 
+    def times(self, prefix: str) -> Mapping[str, float]:
+        with self._told(prefix):
+            return {
+                found["path"]: found["last_modified"].timestamp()
+                for chunk in self._obstore.list(self._store, prefix)
+                for found in chunk
+            }
+
     def remove(self, name: str) -> None:
         """Remove a file."""
         with self._told(name):
             self._obstore.delete(self._store, name)
 
+    def discard(self, names: Sequence[str]) -> None:
+        if names:
+            with suppress(NotFound), self._told(names[0]):
+                self._obstore.delete(self._store, names)
+
     def probe(self) -> None:
         """See that a second writer is refused; raises ``UsageError`` where it is not."""
         name = f"probe/{os.urandom(8).hex()}"
         try:
-            self.replace(name, b"1", None)
+            self._put(name, b"1", None)
             stale = self.list("probe/").get(name)
             if not stale:
                 raise self._unfit("it does not say what it has")
             if not self._is_refused(name, b"2", None):
                 raise self._unfit("it lets a file be made twice (If-None-Match)")
             try:
-                self.replace(name, b"3", stale)
+                self._put(name, b"3", stale)
             except Lost:
                 raise self._unfit("it does not take the tag that it gave itself (If-Match)") from None
             if not self._is_refused(name, b"4", stale):
@@ -207,12 +225,12 @@ class BucketFiles:
             if self.get(name) != b"3":
                 raise self._unfit("a write that it refused was made all the same")
         finally:
-            with suppress(StorageError), self._told(name):  # who may not delete leaves it there
-                self._obstore.delete(self._store, name)
+            with suppress(StorageError):  # who may not delete leaves it there
+                self.remove(name)
 
     def _is_refused(self, name: str, data: bytes, tag: str | None) -> bool:
         try:
-            self.replace(name, data, tag)
+            self._put(name, data, tag)
         except Lost:
             return True
         return False

@@ -15,7 +15,8 @@ from objstore.sync.manifest import Scope
 from objstore.sync.transport import Transport
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable
-from plumbing.packing import keeps_content, tell_renamed
+from plumbing.packing import tell_renamed
+from plumbing.settings import keeps_content
 from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, pusher, seen_root
 from porcelain.remotes.urls import open_transport, parse_url, shown
 
@@ -32,9 +33,14 @@ EXCHANGE = (REFS, CONTENT, PROGRAM_OPTION, DRY_RUN, JSON)
 DEFAULT = "origin"
 
 
+def named_remote(view: Snapshot, arguments: Arguments) -> tuple[str, Remote]:
+    """The name ("" for none) of the remote that was typed, or of the one there is, and the remote."""
+    return _typed(view, arguments.args[0]) if arguments.args else _default(view)
+
+
 def chosen_remote(view: Snapshot, arguments: Arguments, cwd: str) -> tuple[str, Remote]:
-    """The name ("" for none) of the remote that was typed, and the remote, with what the options say about it."""
-    name, remote = _typed(view, arguments.args[0]) if arguments.args else _default(view)
+    """``named_remote``, with what the options say about it."""
+    name, remote = named_remote(view, arguments)
     if arguments.refs:
         remote = structs.replace(remote, patterns=tuple(arguments.refs))
     if arguments.content:

@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from objstore.errors import UsageError
-from objstore.store import Store
-from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from plumbing.packing import keeps_content, served_folder
+from plumbing.packing import served_folder
+from plumbing.settings import keeps_content
 from porcelain.remotes.config import Pusher, Remote
 
 #: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be
@@ -97,6 +96,11 @@ def _file_path(text: str) -> str:
     return unquote(slash + path)
 
 
+def is_hub(url: str) -> bool:
+    """Whether packs are kept at ``url`` as plain files."""
+    return _PARSED_AS.get(kind := parse_url(url).kind, kind) in ("git", "s3")
+
+
 def check_remote(remote: Remote, context: Context) -> None:
     """Raise ``UsageError`` unless all parts of the URL are well formed, and the place, where that can be found out, is
     fit to be a remote; ``StorageError`` where it could not be asked."""
@@ -142,6 +146,9 @@ def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterat
         with run_service([sys.executable, "-c", start, "upload-pack", "--", folder], context) as service:
             yield service
         return
+    from objstore.store import Store
+    from objstore.sync.stores import StoreTransport
+
     with Store.open(folder, read_only=pusher is None, lock_timeout=context.lock_timeout) as store:
         with store.snapshot() as view:
             content = keeps_content(view)

@@ -32,8 +32,13 @@ def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
 
 
 def pack(file: Landed) -> bytes:
-    """A file as it is put away while others are read."""
-    return compress(msgspec.msgpack.encode(file), ZSTD)[1]
+    """A file as it is put away while others are read: the byte that says how it is compressed, then the rest."""
+    codec, payload = compress(msgspec.msgpack.encode(file), ZSTD)
+    return bytes((codec,)) + payload
+
+
+def _unpack(packed: bytes) -> Landed:
+    return _LANDED.decode(decompress(packed[0], packed[1:]))
 
 
 class LandedFiles(Sequence[Landed]):
@@ -74,7 +79,7 @@ class LandedFiles(Sequence[Landed]):
     def _read(self, number: int) -> Landed:
         if number >= len(self._stored):
             file = self._fresh[number - len(self._stored)]
-            return _LANDED.decode(decompress(ZSTD, file)) if isinstance(file, bytes) else file
+            return _unpack(file) if isinstance(file, bytes) else file
         page = load(self._view, bytes.fromhex(self._stored[number]), "page")
         return from_page(page, page_records(self._view, page))
 

@@ -10,18 +10,19 @@ import msgspec
 
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import Snapshot
-from porcelain.lineage.columns import Table
-from porcelain.lineage.derive import Lineage, derive
-from porcelain.lineage.facts import Stored
-from porcelain.lineage.index.changes import IndexedHeads, state_value
+from porcelain.lineage.derived.lineage import Lineage, derive
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored
+from porcelain.lineage.facts.projection import Dangling, Projection, Row
+from porcelain.lineage.facts.store import read_facts
+from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.records import IndexedEvidence
+from porcelain.lineage.index.standing import state_value
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.index.tokens import of_id
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.landed_pages import LandedPages
-from porcelain.lineage.projection import Dangling, Projection, Row
-from porcelain.lineage.schema import BY_NAME, FACT_TABLES
-from porcelain.lineage.store import read_facts
+from porcelain.lineage.landed.pages import LandedPages
+from porcelain.lineage.tables.columns import Table
+from porcelain.lineage.tables.schema import BY_NAME, FACT_TABLES
 
 #: Conversations that one word may name before it is said to name too many.
 _MOST = 50
@@ -176,7 +177,7 @@ class Indexed:
 
     def around(self, names: Iterable[str]) -> Lineage:
         """What follows from the facts about the conversations that these words may name, and from all that bears on
-        them. ``derive.Lineage`` for the whole store says the same about them."""
+        them. ``lineage.Lineage`` for the whole store says the same about them."""
         sessions = {session for text in names for session in self.sessions_named(text)}
         edges = [text for text in names if text.startswith("edge_")]
         for part in in_parts(edges):

@@ -12,11 +12,12 @@ from typing import Literal
 
 from msgspec import Struct
 
-from porcelain.lineage.active_time import Block, blocks_of, length, session_times, united, without
-from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Projection
-from porcelain.lineage.usage_index import Measured
-from porcelain.lineage.view_names import Names
+from porcelain.lineage.facts.projection import Projection
+from porcelain.lineage.usage.active_time import session_times
+from porcelain.lineage.usage.activity import Measured
+from porcelain.lineage.usage.blocks import Block, blocks_of, length, united, without
+from porcelain.lineage.views.listing import LABEL_PRIORITY
+from porcelain.lineage.views.names import Names
 
 Kind = Literal["project", "session"]
 DAY = 24 * 60 * 60 * 1000

@@ -241,3 +241,15 @@ def test_a_restored_backup_goes_on_under_a_new_id(tmp_path: Path) -> None:
         assert restored.refs() == {ref: lost, f"flow/{restored.store_id}/test/x": first}
         push(restored, StoreTransport(hub, keeps_content=False), Scope())
         assert hub.refs() == restored.refs()
+
+
+def test_a_name_that_is_set_by_hand_beside_others_is_set_apart_too(pair: tuple[Store, Store]) -> None:
+    a, b = pair
+    for store, text in ((a, "one"), (b, "two")):
+        store.update_ref("tag/x", put_node(store, text), None)
+    unite(b, a)
+    b.update_ref("tag/x", put_node(b, "three"), None)
+    unite(a, b)
+    unite(b, a)
+    assert a.refs() == b.refs() and len(a.refs("tag/x@")) == 3
+    assert unite(b, a).differed == 0

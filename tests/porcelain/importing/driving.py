@@ -22,9 +22,9 @@ from objstore.store import Store
 from porcelain.flow.chain.fold_store import stored_fold
 from porcelain.flow.chain.landed import page_records, pages
 from porcelain.flow.chain.naming import best_heads
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.projection import Projection, project
-from porcelain.lineage.store import all_facts
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.projection import Projection, project
+from porcelain.lineage.facts.store import all_facts
 from porcelain.main import main
 from porcelain.providers.records import Page, Record, page_record_ids
 

@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from objstore.errors import StorageError, UsageError
+from objstore.errors import NotFound, StorageError, UsageError
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
-from porcelain.remotes.plain_files import Lost
+from porcelain.remotes.hub.files import Lost
+from porcelain.remotes.hub.transport import HubTransport
 from tests.objstore.sync.building import EVERYTHING, add_round, sound, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
@@ -35,7 +36,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
     there,
 )
 from tests.porcelain.remotes.git_servers import git_daemon, http_backend
-from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
+from tests.porcelain.remotes.hub_contract import HubWay, contend, exchange_there_and_back
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -64,13 +65,13 @@ def opens(bare: Path, tmp_path: Path) -> Callable[[], BranchFiles]:
 
 
 @pytest.fixture
-def way(opens: Callable[[], BranchFiles]) -> PlainWay:
-    return PlainWay(opens)
+def way(opens: Callable[[], BranchFiles]) -> HubWay:
+    return HubWay(opens)
 
 
 @pytest.fixture
-def writable(opens: Callable[[], BranchFiles]) -> PlainWay:
-    return PlainWay(opens)
+def writable(opens: Callable[[], BranchFiles]) -> HubWay:
+    return HubWay(opens)
 
 
 def test_there_and_back(opens: Callable[[], BranchFiles], here: Store, there: Store) -> None:
@@ -82,18 +83,24 @@ def test_the_files_of_a_branch(opens: Callable[[], BranchFiles], tmp_path: Path,
     assert files.list("writers/") == {}
     files.create("packs/a", BytesIO(b"first"), 5)
     files.create("packs/a", BytesIO(b"other"), 5)
-    files.replace("writers/x", b"1", None)
+    files.replace("writers/x", b"1", {}, {"packs/a"})
     other = BranchFiles(str(tmp_path / "other"), f"file://{bare}", BRANCH, os.environ)
-    tag = other.list("writers/")["writers/x"]
-    assert other.get("packs/a") == b"first" and other.get("writers/x", tag) == b"1"
+    seen = other.list("writers/")
+    assert other.get("packs/a") == b"first" and other.get("writers/x", seen["writers/x"]) == b"1"
     other.create("packs/b", BytesIO(b"more"), 4)
-    files.replace("writers/x", b"2", tag)
+    files.replace("writers/x", b"2", seen, {"packs/a"})
     with pytest.raises(Lost):
-        other.replace("writers/y", b"3", None)
-    assert set(other.list("writers/")) == {"writers/x"}
-    other.replace("writers/y", b"3", None)
+        other.replace("writers/y", b"3", seen, {"packs/a", "packs/b"})
+    seen = other.list("writers/")
+    assert set(seen) == {"writers/x"}
+    with pytest.raises(Lost):  # what is needed was found out from another state than this one
+        other.replace("writers/y", b"3", {}, {"packs/b"})
+    other.replace("writers/y", b"3", seen, {"packs/b"})
+    assert files.get("packs/a") == b"first"  # as of the last look
     files.list("writers/")
     assert files.get("packs/b") == b"more" and files.get("writers/x") == b"2"
+    with pytest.raises(NotFound):
+        files.get("packs/a")
     assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 3
 
 
@@ -116,7 +123,7 @@ def test_a_branch_beside_others_and_nothing_of_the_person_in_it(
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
     files = opens()
-    with PlainWay(lambda: files).to(there):
+    with HubWay(lambda: files).to(there):
         pass
     monkeypatch.undo()
     said = _git("-C", str(bare), "log", "--format=%an %ae %ad %s %cn", BRANCH)
@@ -150,6 +157,39 @@ def test_from_the_command_line(bare: Path, there: Store, tmp_path: Path) -> None
         assert state(one) == state(other)
         sound(one)
     assert (tmp_path / "there" / "hubs").stat().st_mode & 0o077 == 0
+
+
+def test_small_packs_are_merged_and_leave_the_branch(
+    bare: Path, there: Store, here: Store, tmp_path: Path, opens: Callable[[], BranchFiles]
+) -> None:
+    for number in range(18):
+        add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+        push(there, HubTransport(opens(), pusher(there)), EVERYTHING)
+    names = _git("-C", str(bare), "ls-tree", "-r", "--name-only", BRANCH).split()
+    assert sum(name.startswith("packs/") for name in names) == 3 and len(names) <= 7
+    assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 19
+    fetch(here, HubTransport(opens(), None), EVERYTHING, keeps_content=False)
+    assert state(here) == state(there)
+
+
+def test_repack_from_the_command_line(
+    bare: Path, there: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, url = str(tmp_path / "there"), f"git+file://{bare}"
+    for number in range(3):
+        add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+        with open_git(Remote(url=url), Context(env=os.environ, store=place), pusher(there)) as transport:
+            push(there, transport, EVERYTHING)
+    there.close()
+    assert main(["--store", place, "remote", "repack", url]) == 0
+    assert capsys.readouterr().out.endswith("3 packs merged into 1\n")
+    assert main(["--store", place, "remote", "repack", "--json", url]) == 0
+    assert capsys.readouterr().out == '{"into":0,"packs":0}\n'
+    assert main(["--store", place, "remote", "repack", str(tmp_path)]) == 2
+    assert "is no hub" in capsys.readouterr().err
+    assert main(["clone", url, str(tmp_path / "b")]) == 0
+    with Store.open(place) as one, Store.open(tmp_path / "b" / ".objstore") as other:
+        assert state(one) == state(other)
 
 
 def test_git_daemon(bare: Path, tmp_path: Path, here: Store, there: Store) -> None:

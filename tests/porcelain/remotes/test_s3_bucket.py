@@ -9,6 +9,7 @@ import http.client
 import http.server
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
@@ -19,13 +20,16 @@ import pytest
 
 from objstore.errors import StorageError, UsageError
 from objstore.store import Store
+from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
 from porcelain.remotes import s3_bucket
-from porcelain.remotes.config import Pusher, Remote
-from porcelain.remotes.plain_files import Lost
+from porcelain.remotes.config import Pusher, Remote, pusher
+from porcelain.remotes.hub import sweeping
+from porcelain.remotes.hub.files import Lost
+from porcelain.remotes.hub.transport import HubTransport
 from porcelain.remotes.s3_bucket import BucketFiles, bucket_files, open_s3, parse_bucket, probe
-from tests.objstore.sync.building import add_round, state
+from tests.objstore.sync.building import EVERYTHING, add_round, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
     here,
@@ -39,7 +43,7 @@ from tests.objstore.sync.test_transports import (  # noqa: F401
 )
 from tests.porcelain.remotes.bucket_server import Bucket, bucket, environment  # noqa: F401
 from tests.porcelain.remotes.cutting import cutting
-from tests.porcelain.remotes.plain_contract import PlainWay, contend, exchange_there_and_back
+from tests.porcelain.remotes.hub_contract import HubWay, contend, exchange_there_and_back
 
 pytest.importorskip("obstore", reason="obstore is not installed")
 
@@ -50,13 +54,13 @@ def files(bucket: Bucket) -> BucketFiles:
 
 
 @pytest.fixture
-def way(files: BucketFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def way(files: BucketFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
 @pytest.fixture
-def writable(files: BucketFiles) -> PlainWay:
-    return PlainWay(lambda: files)
+def writable(files: BucketFiles) -> HubWay:
+    return HubWay(lambda: files)
 
 
 def test_there_and_back(files: BucketFiles, here: Store, there: Store) -> None:
@@ -67,15 +71,15 @@ def test_the_files_of_a_bucket(files: BucketFiles) -> None:
     files.create("packs/a", BytesIO(b"first"), 5)
     files.create("packs/a", BytesIO(b"other"), 5)
     assert files.get("packs/a") == b"first"
-    files.replace("writers/x", b"1", None)
-    tag = files.list("writers/")["writers/x"]
+    files.replace("writers/x", b"1", {}, ())
+    tags = files.list("writers/")
     with pytest.raises(Lost):
-        files.replace("writers/x", b"2", None)
-    files.replace("writers/x", b"3", tag)
+        files.replace("writers/x", b"2", {}, ())
+    files.replace("writers/x", b"3", tags, ())
     with pytest.raises(Lost):
-        files.replace("writers/x", b"4", tag)
+        files.replace("writers/x", b"4", tags, ())
     with pytest.raises(Lost):
-        files.get("writers/x", tag)
+        files.get("writers/x", tags["writers/x"])
     assert files.get("writers/x", files.list("writers/")["writers/x"]) == b"3"
     data = os.urandom(3_000_000)
     files.create("packs/b", BytesIO(data), len(data))
@@ -120,6 +124,26 @@ def test_a_server_that_keeps_writers_apart_passes_the_probe(bucket: Bucket) -> N
     url = bucket.url
     probe(Remote(url=url), bucket.context())
     assert bucket_files(url, bucket.env).list("probe/") == {}
+
+
+def test_small_packs_are_merged_and_deleted_in_time(
+    bucket: Bucket, files: BucketFiles, there: Store, here: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pushed(count: int) -> None:
+        for number in range(count):
+            add_round(there, f"flow/{there.store_id}/test/x", f"{number} a")
+            push(there, HubTransport(files, pusher(there)), EVERYTHING)
+
+    pushed(16)
+    assert len(files.list("packs/")) == 17 and len(files.list("gone/")) == 1
+    monkeypatch.setattr(sweeping, "GRACE", 1)
+    time.sleep(2)
+    pushed(16)
+    found = files.list("packs/")
+    assert 1 <= len(found) <= 20 and len(files.list("gone/")) == 1
+    transport = HubTransport(files, None)
+    fetch(here, transport, EVERYTHING, keeps_content=False)
+    assert state(here) == state(there) and transport.traffic.requests < 20
 
 
 def test_contention(files: BucketFiles, tmp_path: Path) -> None:
