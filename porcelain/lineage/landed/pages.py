@@ -81,6 +81,11 @@ class LandedPages:
         for head, one in short.items():
             self._hold_readings(head, [one])
 
+    def count(self, file: ObservedFile) -> int:
+        """How many records of a file were landed: none of one that says what another form of it does, which was."""
+        reading = self._reading(file)
+        return 0 if reading is None else reading.records
+
     def _page(self, page_id: str) -> Page:
         found = self._pages.get(page_id)
         return (
