@@ -13,7 +13,7 @@ from porcelain.lineage.exports.pi_compat import write_compatible
 from porcelain.lineage.exports.sqlite_view import write_sqlite
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.landed.events import no_events
-from porcelain.lineage.usage.activity import measured
+from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.options import open_indexed
 
 SUMMARY = "write the lineage as a SQLite file"

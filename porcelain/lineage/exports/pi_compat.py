@@ -19,7 +19,7 @@ from porcelain.lineage.facts.projection import Projection, Row, records
 from porcelain.lineage.landed.events import EventCount, EventSource, no_events, observed_files, stated_count
 from porcelain.lineage.tables.columns import Table
 from porcelain.lineage.tables.schema import BY_NAME, SCHEMA_VERSION
-from porcelain.lineage.usage.activity import Measured
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.lineage.views.names import Names
 from porcelain.output_file import replacing
 
