@@ -7,24 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct, UnsetType
 
-from objstore.errors import NotFound
 from objstore.snapshot import Snapshot
-from objstore.store import load_many
 from porcelain.flow.chain.landed import page_records, pages
 from porcelain.lineage.landed.record_times import record_times
 from porcelain.lineage.usage.blocks import blocks_of
 from porcelain.lineage.usage.rules import Tokens, tokens_of
-from porcelain.providers.records import Page, Record, page_record_ids
+from porcelain.providers.records import Page, Record
 
 #: Of the form of the values; a change of it or of the rules needs another one.
 VERSION = 2
 _KEY_BYTES = 16
-#: Conversations, and records of them, that are read together.
-_TOGETHER = 64
-_RECORDS = 8192
-_DECODER = msgspec.json.Decoder(Record)
 
 
 class Call(Struct, frozen=True, array_like=True):
@@ -82,49 +76,6 @@ def activity_of(provider: str, head: bytes, landed: Iterable[tuple[Page, list[Re
     for page, records in landed:
         adding.page(page, records)
     return adding.result(head)
-
-
-def activities(view: Snapshot, wanted: Sequence[tuple[str, bytes]]) -> Iterator[Activity]:
-    """The activity of conversations, given by provider and head of the landing chain, in this order: ``activity_at`` of
-    each, the records of short ones read together."""
-    for at in range(0, len(wanted), _TOGETHER):
-        some = wanted[at : at + _TOGETHER]
-        short = _short_pages(view, [head for _, head in some])
-        names = [bytes.fromhex(record) for page in short.values() for record in page_record_ids(page)]
-        found = view.get_many(names)
-        lines = [one.data for one in found if one is not None and one.kind == "record"]
-        if len(lines) != len(names):
-            raise NotFound("a record that a page names is not here", hint="run: objstore verify")
-        records = _DECODER.decode_lines(b"\n".join(lines)) if lines else []  # checked when they were stored
-        told: dict[bytes, tuple[Page, list[Record]]] = {}
-        begin = 0
-        for head, page in short.items():
-            told[head] = (page, records[begin : begin + len(page.lengths)])
-            begin += len(page.lengths)
-        for provider, head in some:
-            yield (
-                activity_of(provider, head, [told[head]])
-                if head in told
-                else activity_at(view, provider, head)
-            )
-
-
-def _short_pages(view: Snapshot, heads: Sequence[bytes]) -> dict[bytes, Page]:
-    """The page of each of these landing chains that has but one, as long as those together are short."""
-    landings = zip(heads, load_many(view, heads, "landing"), strict=True)
-    names = {
-        head: bytes.fromhex(one.pages[0])
-        for head, one in landings
-        if one.previous is UNSET and len(one.pages) == 1
-    }
-    found: dict[bytes, Page] = {}
-    count = 0
-    for head, page in zip(names, load_many(view, list(names.values()), "page"), strict=True):
-        count += len(page.lengths)
-        if count > _RECORDS:
-            break
-        found[head] = page
-    return found
 
 
 class _File:

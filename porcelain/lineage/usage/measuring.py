@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from objstore.database import Database
 from objstore.errors import Conflict
+from objstore.garbage import without_gc
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.workers import Serve, run_tasks
 from porcelain.flow.chain.naming import ranked_heads
-from porcelain.lineage.usage.activity import VERSION, Activity, activities, activity_at
+from porcelain.lineage.usage.activity import VERSION, Activity, activity_at
 
 PREFIX = b"usage/"
 #: Bytes of values that are stored together.
@@ -128,8 +129,9 @@ def serve(path: bytes) -> Serve:
     database = Database.open(os.fsdecode(path), read_only=True)
 
     def values(task: bytes) -> Iterable[bytes]:
-        with database.snapshot() as view:
-            yield _ENCODER.encode([_ENCODER.encode(one) for one in activities(view, _TASK.decode(task))])
+        with without_gc(), database.snapshot() as view:
+            found = (activity_at(view, provider, head) for provider, head in _TASK.decode(task))
+            yield _ENCODER.encode([_ENCODER.encode(one) for one in found])
 
     return values
 
