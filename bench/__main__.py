@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import flow, imports, lineage, objects, sessions, starts, sync, table
+from bench import flow, formats, imports, lineage, objects, sessions, starts, sync, table
 from bench.table import Row
 
 _FOLDER = Path(__file__).resolve().parent
@@ -40,8 +40,12 @@ def _flow(options: argparse.Namespace) -> _Measured:
     return rows, [f"{options.repetitions} repetitions", *notes]
 
 
+def _formats(options: argparse.Namespace) -> _Measured:
+    return formats.measure(options.work / "formats", options.megabytes)
+
+
 def _lineage(options: argparse.Namespace) -> _Measured:
-    rows, notes = lineage.measure(options.work / "lineage", options.conversations, options.megabytes // 6)
+    rows, notes = lineage.measure(options.work / "lineage", options.conversations)
     return rows, [f"{options.conversations:,} conversations", *notes]
 
 
@@ -53,6 +57,7 @@ def _sync(options: argparse.Namespace) -> _Measured:
 _PARTS: dict[str, tuple[str, Callable[[argparse.Namespace], _Measured]]] = {
     "objects": ("Objects, against Git", _objects),
     "import": ("Import of transcripts", _import),
+    "formats": ("Import of six formats", _formats),
     "start": ("Cold processes", _start),
     "sessions": ("Session trees", _sessions),
     "flow": ("Session Flow", _flow),
@@ -67,7 +72,13 @@ def main() -> None:
     parser.add_argument(
         "--objects", type=int, default=1_000_000, metavar="N", help="objects to write, read and send"
     )
-    parser.add_argument("--megabytes", type=int, default=300, metavar="N", help="transcripts to import")
+    parser.add_argument(
+        "--megabytes",
+        type=int,
+        default=300,
+        metavar="N",
+        help="transcripts to import; 1000 for the gigabyte that the goal is about",
+    )
     parser.add_argument("--nodes", type=int, default=100_000, metavar="N", help="nodes of a session")
     parser.add_argument(
         "--conversations",

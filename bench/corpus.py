@@ -21,7 +21,7 @@ from objstore import kinds
 from objstore.core import ListOf, Text
 from objstore.digest import hash_bytes
 from porcelain.flow.chain.kinds import FlowNode, FlowRef, FlowRelation
-from porcelain.lineage.facts import fact
+from porcelain.lineage.facts.making import fact
 from porcelain.providers.records import Changes, Dropped, Part, Record, Usage
 
 SEED = 20261130

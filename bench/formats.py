@@ -1,7 +1,9 @@
-"""Homes of each of the six agents, grown from samples by repeating them with fresh ids.
+"""Imports of conversations of all six agents, long ones and short ones, each agent's by themselves and all at once.
 
-The samples are those of the folder that ``OBJSTORE_SHARED`` names, which has all agents; without it the fixtures, which
-have two.
+The long ones have sizes like those of real conversations (``long_conversations``): they are what people have. The short
+ones are samples repeated with fresh ids: about 20 records each, of a few hundred bytes, so that what is done once for a
+file or a record is nearly all there is to do. The samples are those of the folder that ``OBJSTORE_SHARED`` names;
+without it the fixtures.
 """
 
 from __future__ import annotations
@@ -15,18 +17,23 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
+from bench import long_conversations
 from bench.corpus import SEED
+from bench.measure import command, run
+from bench.table import Row
 
 _PROJECT = Path(__file__).resolve().parents[1]
-#: Where each agent keeps conversations below a home folder, the samples of it, and the fixtures of it.
+#: Where each agent keeps conversations below a home folder, and the samples of it.
 _PLACES = {
-    "claude": (".claude/projects", "claude/local-2.1.332/projects", ".claude/projects"),
-    "codex": (".codex/sessions", "codex/local-0.171.0/sessions", None),
-    "factory": (".factory/sessions", "factory/local-0.225.2/sessions", None),
-    "oh-my-pi": (".omp/agent/sessions", "oh-my-pi/local-14.9.9/agent/sessions", None),
-    "opencode": (".local/share/opencode", "opencode/local-1.18.33/opencode", None),
-    "pi": (".pi/agent/sessions", "pi/local-1.6.0/sessions", ".pi/agent/sessions"),
+    "claude": (".claude/projects", "claude/local-2.1.332/projects"),
+    "codex": (".codex/sessions", "codex/local-0.171.0/sessions"),
+    "factory": (".factory/sessions", "factory/local-0.225.2/sessions"),
+    "oh-my-pi": (".omp/agent/sessions", "oh-my-pi/local-14.9.9/agent/sessions"),
+    "opencode": (".local/share/opencode", "opencode/local-1.18.33/opencode"),
+    "pi": (".pi/agent/sessions", "pi/local-1.6.0/sessions"),
 }
+#: MB/s of an import of all formats.
+_LEAST_SPEED = 40.0
 _IDS = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     rb"|\b(?:msg|toolu|req|resp|call|fc|rs|ses|prt|evt|sum)_[A-Za-z0-9]{8,}"
@@ -37,16 +44,51 @@ _ALPHABET = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"
 _HEX = b"0123456789abcdef"
 
 
-def agents() -> list[str]:
-    """The agents that there are samples of."""
-    return [name for name in _PLACES if _samples(name) is not None]
+def measure(work: Path, megabytes: int) -> tuple[list[Row], list[str]]:
+    """Rows about ``megabytes`` of long conversations, an equal part of each agent, and of short ones; remarks."""
+    part = megabytes * 1_000_000 // len(_PLACES)
+    rows: list[Row] = []
+    for kind, write in (("long", long_conversations.write), ("short", grow)):
+        home, store = work / "home", work / "store"
+        shutil.rmtree(home, ignore_errors=True)
+        sizes = {agent: write(agent, home, part) for agent in _PLACES}
+        whole = sum(sizes.values())
+        speed, memory = _import(home, store, whole)
+        rows.append(
+            Row(
+                work=f"import of all six, {kind}, {whole / 1e6:.0f} MB",
+                ours=f"{speed:.1f} MB/s, {memory / 1e6:.0f} MB",
+                peer="budget",
+                theirs=f"{_LEAST_SPEED:g} MB/s",
+                ratio=speed / _LEAST_SPEED,
+                goal=1,
+            )
+        )
+        for agent, size in sizes.items():
+            speed, memory = _import(home, store, size, "--provider", agent)
+            rows.append(
+                Row(
+                    work=f"import of {agent}, {kind}, {size / 1e6:.0f} MB",
+                    ours=f"{speed:.1f} MB/s, {memory / 1e6:.0f} MB",
+                )
+            )
+    shutil.rmtree(work)
+    return rows, ["long: sizes as in real conversations; short: samples repeated, about 20 records each"]
+
+
+def _import(home: Path, store: Path, size: int, *words: str) -> tuple[float, int]:
+    """MB/s of a first import, and the memory that it took."""
+    shutil.rmtree(store, ignore_errors=True)
+    environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    done = run(
+        [*command(), "--store", str(store), "import", *words], environment=environment, watch_memory=True
+    )
+    return size / done.seconds / 1e6, done.memory
 
 
 def grow(agent: str, home: Path, size: int) -> int:
-    """Fill ``home`` with conversations of one agent until they have about ``size`` bytes; how many they have."""
-    shutil.rmtree(home, ignore_errors=True)
+    """Add short conversations of one agent to ``home`` until they have about ``size`` bytes; how many they have."""
     samples = _samples(agent)
-    assert samples is not None
     place = home / _PLACES[agent][0]
     draw = random.Random(SEED)
     place.mkdir(parents=True)
@@ -67,12 +109,12 @@ def grow(agent: str, home: Path, size: int) -> int:
     return written
 
 
-def _samples(agent: str) -> Path | None:
-    _, sample, fixture = _PLACES[agent]
+def _samples(agent: str) -> Path:
+    place, sample = _PLACES[agent]
     shared = os.environ.get("OBJSTORE_SHARED")
     if shared and (Path(shared) / "samples" / sample).is_dir():
         return Path(shared) / "samples" / sample
-    return _PROJECT / "fixtures" / "home" / fixture if fixture is not None else None
+    return _PROJECT / "fixtures" / "home" / place
 
 
 def _grow_database(source: Path, target: Path, size: int, draw: random.Random) -> int:

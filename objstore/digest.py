@@ -63,7 +63,16 @@ def hasher_of_many(algorithm: str) -> Callable[[list[bytes]], list[bytes]]:
 
 def hash_bytes(data: bytes, algorithm: str = "sha256") -> bytes:
     """The 32-byte digest of ``data``. Raises ``UsageError`` as ``hasher`` does."""
-    return hasher(algorithm)(data)
+    return (_hashers.get(algorithm) or _kept_hasher(algorithm))(data)
+
+
+#: Those that were asked for, by algorithm: making one costs more than hashing something small.
+_hashers: dict[str, Callable[[bytes], bytes]] = {}
+
+
+def _kept_hasher(algorithm: str) -> Callable[[bytes], bytes]:
+    found = _hashers[algorithm] = hasher(algorithm)
+    return found
 
 
 def is_object_id(text: str) -> bool:

@@ -8,7 +8,7 @@ still fits leaves 1 %.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 #: Bytes of a page, less its header; and bytes that a value costs beside its own (its head, its key, its place).
 _PAGE = 4096 - 16
@@ -17,27 +17,39 @@ _COST = 8 + 8 + 2
 _WINDOW = 512
 
 
-def filling_order(sizes: Sequence[int]) -> Iterator[int]:
+def filling_order(sizes: Sequence[int]) -> list[int]:
     """The indices of ``sizes`` (bytes of each value), each once, in the order to append the values in."""
+    order: list[int] = []
     whole = len(sizes) // _WINDOW * _WINDOW
     for start in range(0, whole, _WINDOW):
-        yield from _fill(sizes, start, start + _WINDOW)
-    yield from range(whole, len(sizes))
+        _fill(sizes, start, start + _WINDOW, order)
+    order += range(whole, len(sizes))
+    return order
 
 
-def _fill(sizes: Sequence[int], start: int, stop: int) -> Iterator[int]:
+def _fill(sizes: Sequence[int], start: int, stop: int, order: list[int]) -> None:
     waiting: dict[int, list[int]] = {}
-    for index in range(stop - 1, start - 1, -1):
-        waiting.setdefault(min(sizes[index] + 1 & ~1, _PAGE - _COST), []).append(index)
+    largest = _PAGE - _COST
+    index = stop
+    for size in sizes[start:stop][::-1]:
+        index -= 1
+        # What it takes, its cost included: an even number of bytes.
+        size = (size + 1 & ~1 if size < largest else largest) + _COST
+        same = waiting.get(size)
+        if same is None:
+            waiting[size] = [index]
+        else:
+            same.append(index)
     ready = sorted(waiting)
     room = _PAGE
     while ready:
-        at = bisect_right(ready, room - _COST) - 1
-        if at < 0:
+        at = bisect_right(ready, room)
+        if not at:
             room = _PAGE
             continue
-        size = ready[at]
-        yield waiting[size].pop()
-        room -= size + _COST
-        if not waiting[size]:
-            del ready[at]
+        size = ready[at - 1]
+        same = waiting[size]
+        order.append(same.pop())
+        room -= size
+        if not same:
+            del ready[at - 1]

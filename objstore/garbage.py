@@ -1,4 +1,4 @@
-"""Reading a great many objects without Python's search for cycles, which there are none of in what is read."""
+"""Reading or making a great many objects without Python's search for cycles, which there are none of among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """No search for cycles within: it would go through all that was read, again and again."""
+    """No search for cycles within: it would go through all that was read or made, again and again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -31,9 +31,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     ``needs`` lists the ids (hex) without which the object is incomplete; ``names`` the ids that it only mentions, and
     whose absence is no error (content, old nodes). ``check`` raises ``CheckFailed`` for what types alone cannot say.
-    ``previous`` and ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of
-    ``list`` objects that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and
-    raises ``CheckFailed`` when it does not follow them.
+    ``check_all``, where there is one, does so for many at once and need not say which of them it is. ``previous`` and
+    ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of ``list`` objects
+    that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and raises
+    ``CheckFailed`` when it does not follow them.
     """
 
     name: str
@@ -41,14 +42,23 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     needs: Callable[[Any], Iterable[str]] = nothing
     names: Callable[[Any], Iterable[str]] = nothing
     check: Callable[[Any], None] | None = None
+    check_all: Callable[[list[Any]], None] | None = None
     previous: Callable[[Any], Iterable[str]] | None = None
     frames: Callable[[Any], Iterable[str]] | None = None
     check_link: Callable[[Any, list[Any]], None] | None = None
     since: str = "0.1.0"
 
 
+class _Decoders(dict[str, msgspec.json.Decoder[Any]]):
+    """The decoders of kinds by name, each made when the first object of the kind is read: that takes a while."""
+
+    def __missing__(self, name: str) -> msgspec.json.Decoder[Any]:
+        made = self[name] = msgspec.json.Decoder(lookup(name).struct)
+        return made
+
+
 _registered: dict[str, Kind] = {}
-_decoders: dict[str, msgspec.json.Decoder[Any]] = {}
+_decoders = _Decoders()
 
 
 def register(kind: Kind) -> Kind:
@@ -57,7 +67,6 @@ def register(kind: Kind) -> Kind:
         raise ValueError(f"kind {kind.name!r} is registered twice")
     _registered[kind.name] = kind
     declare(kind.struct.__module__, [kind.name])
-    _decoders[kind.name] = msgspec.json.Decoder(kind.struct)
     return kind
 
 
@@ -85,6 +94,13 @@ def encode(obj: msgspec.Struct) -> bytes:
     return _ENCODER.encode(obj)
 
 
+def encode_all(objs: list[Any]) -> list[bytes]:
+    """``encode`` of each, in one call where it can be: canonical bytes hold no raw line feed."""
+    lines = _ENCODER.encode_lines(objs).split(b"\n")
+    lines.pop()
+    return lines if len(lines) == len(objs) else [_ENCODER.encode(obj) for obj in objs]
+
+
 def decode_all(name: str, values: list[bytes]) -> list[Any] | None:
     """The Structs of many objects of one kind at once, or None where any of them breaks the kind's rules or is not
     canonical: then ``decode`` says which. Canonical bytes hold no raw line feed, so they can be joined by it."""
@@ -94,7 +110,9 @@ def decode_all(name: str, values: list[bytes]) -> list[Any] | None:
         objects = _decoders[name].decode_lines(joined)
         if len(objects) != len(values) or _ENCODER.encode_lines(objects) != joined + b"\n":
             return None
-        if kind.check is not None:
+        if kind.check_all is not None:
+            kind.check_all(objects)
+        elif kind.check is not None:
             for obj in objects:
                 kind.check(obj)
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError, CheckFailed):

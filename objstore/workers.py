@@ -20,8 +20,10 @@ from typing import BinaryIO
 Serve = Callable[[bytes], Iterable[bytes]]
 
 _END = b"\0\0\0\0"
-#: Results that one worker may be ahead of their reader.
+#: Results that one worker may be ahead of their reader, and tasks that it has at a time: while the reader is busy, it
+#: need not wait for the next.
 _AHEAD = 4
+_TASKS = 2
 _START = "import sys; sys.path[:] = {path!r}; from objstore.workers import _serve; _serve({target!r})"
 
 
@@ -31,7 +33,8 @@ def run_tasks(
     """Run ``tasks`` in up to ``processes`` processes and give their results as they come, each with its task's number.
 
     ``target`` is ``module:function``; each process calls the function with ``argument`` once and what it returns (a
-    ``Serve``) with each task. When a process dies in a task, None stands for the rest of that task's results.
+    ``Serve``) with each task. When a process dies in a task, None stands for the rest of that task's results, and what
+    it had been given after that is given to others.
     """
     waiting = list(range(len(tasks)))[::-1]
     events: SimpleQueue[tuple[_Worker, bytes | None]] = SimpleQueue()
@@ -40,36 +43,39 @@ def run_tasks(
         for _ in range(min(processes, len(tasks))):
             worker = _Worker(target, argument, events)
             workers.add(worker)
-            worker.give(waiting, tasks)
+            worker.give(waiting, tasks, 1)
         while workers:
             worker, result = events.get()
             worker.room.release()
             if result is None:
                 workers.discard(worker)
                 lost = worker.end()
-                if lost is not None:
-                    yield lost, None
+                if lost:
+                    waiting += lost[:0:-1]
+                    yield lost[0], None
                     if waiting:
                         replacement = _Worker(target, argument, events)
                         workers.add(replacement)
-                        replacement.give(waiting, tasks)
+                        replacement.give(waiting, tasks, 1)
             elif result:
-                assert worker.task is not None
-                yield worker.task, result
+                yield worker.given[0], result
             else:
-                worker.give(waiting, tasks)
+                del worker.given[0]
+                # The last ones go to whoever is free.
+                worker.give(waiting, tasks, _TASKS if len(waiting) > len(workers) else 1)
     finally:
         for worker in workers:
             worker.kill()
 
 
 class _Worker:
-    """A process, the number of the task it is at, and a thread that reads its results."""
+    """A process, the numbers of the tasks that it was given and has not ended, in order, and threads that write its
+    tasks and read its results: neither may wait for the other."""
 
     def __init__(
         self, target: str, argument: bytes, events: SimpleQueue[tuple[_Worker, bytes | None]]
     ) -> None:
-        self.task: int | None = None
+        self.given: list[int] = []
         self.room = Semaphore(_AHEAD)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(path=sys.path, target=target)],
@@ -79,8 +85,10 @@ class _Worker:
             start_new_session=True,
         )
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._input: BinaryIO = self._process.stdin  # type: ignore[assignment]
-        self._send(argument)
+        self._frames: SimpleQueue[bytes | None] = SimpleQueue()
+        self._frames.put(argument)
+        self._closed = False
+        Thread(target=self._write, args=(self._process.stdin,), daemon=True).start()
         Thread(target=self._read, args=(self._process.stdout, events), daemon=True).start()
 
     def _read(self, stream: BinaryIO, events: SimpleQueue[tuple[_Worker, bytes | None]]) -> None:
@@ -91,28 +99,31 @@ class _Worker:
             self.room.acquire()
             events.put((self, frame))
 
-    def _send(self, frame: bytes) -> None:
-        with suppress(OSError):  # it died: its reader will say so
-            _write_frame(self._input, frame)
+    def _write(self, stream: BinaryIO) -> None:
+        with suppress(OSError):  # it died before it read everything: its reader will say so
+            while (frame := self._frames.get()) is not None:
+                _write_frame(stream, frame)
+        with suppress(OSError):
+            stream.close()
 
-    def give(self, waiting: list[int], tasks: Sequence[bytes]) -> None:
-        """Hand over the next of ``waiting``, or say that there is none."""
-        if waiting:
-            self.task = waiting.pop()
-            self._send(tasks[self.task])
-        else:
-            self.task = None
+    def give(self, waiting: list[int], tasks: Sequence[bytes], most: int) -> None:
+        """Hand over the next of ``waiting``, until the process has ``most`` tasks, or say that there are none."""
+        while waiting and len(self.given) < most:
+            self.given.append(waiting.pop())
+            self._frames.put(tasks[self.given[-1]])
+        if not waiting:
             self._close()
 
     def _close(self) -> None:
-        with suppress(OSError):  # it died before it read everything
-            self._input.close()
+        if not self._closed:
+            self._closed = True
+            self._frames.put(None)
 
-    def end(self) -> int | None:
-        """Wait for the process to be gone; the number of the task that it was in, or None."""
+    def end(self) -> list[int]:
+        """Wait for the process to be gone; the numbers of the tasks that it was given and did not end."""
         self._close()
         self._process.wait()
-        return self.task
+        return self.given
 
     def kill(self) -> None:
         """End the process now."""

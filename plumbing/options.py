@@ -2,8 +2,8 @@
 
 A command module holds ``SUMMARY`` (one line), ``USAGE`` (one line a mode, without the program's name),
 ``OPTIONS`` (a tuple of ``Option``) and ``EXAMPLES`` (command lines). From that table come the parser here, the
-``--help`` text, click's parameters in porcelain, and shell completion. Nothing but ``sys`` and ``os`` is loaded,
-so that a command that serves one object starts about as fast as Python itself.
+``--help`` text and shell completion. Nothing but ``sys`` and ``os`` is loaded, so that a command that serves one
+object starts about as fast as Python itself.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from objstore.errors import NotFound, ObjstoreError, UsageError
 from objstore.snapshot import resolve
 from plumbing.options import JSON, Option
 from plumbing.output import Writer, counted, say
-from plumbing.settings import setting
+from plumbing.settings import keeps_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ CONTENT = Option("--content", help="with what was said in conversations")
 SELECTING = (REFS, NOT, CONTENT)
 DRY_RUN = Option(("-n", "--dry-run"), "dry_run", help="check everything and change nothing")
 RECEIVING = (DRY_RUN, JSON)
-
-
-def keeps_content(view: Snapshot) -> bool:
-    """Whether the store's owner has turned content keeping on."""
-    return setting(view, "content.keep") == "on"
 
 
 def selection_of(view: Snapshot, arguments: Arguments) -> Selection:

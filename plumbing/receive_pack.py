@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from plumbing.options import Option, parse
 from plumbing.output import Writer
-from plumbing.packing import keeps_content, served_folder, told_first
-from plumbing.settings import setting
+from plumbing.packing import served_folder, told_first
+from plumbing.settings import keeps_content, setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -37,6 +37,11 @@ def setting(view: Snapshot, name: str) -> str | None:
     return found.decode() if found is not None else SETTINGS[name][1]
 
 
+def keeps_content(view: Snapshot) -> bool:
+    """Whether the store's owner has turned content keeping on."""
+    return setting(view, "content.keep") == "on"
+
+
 def key_of(name: str) -> bytes:
     """Where a setting is kept among the local values of a store."""
     return b"config/" + name.encode()

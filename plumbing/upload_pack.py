@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from plumbing.options import Option, parse
 from plumbing.output import Writer
-from plumbing.packing import keeps_content, served_folder, told_first
+from plumbing.packing import served_folder, told_first
+from plumbing.settings import keeps_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from objstore.sync.arrivals import follow
 
 declare("porcelain.providers.records", ("landing", "page", "record"))
 declare("porcelain.flow.chain.kinds", ("flow-node", "flow-relation", "flow-round", "flow-unresolved"))
-declare("porcelain.lineage.kinds", ("fact",))
+declare("porcelain.lineage.facts.kinds", ("fact",))
 declare("porcelain.importing.keeping", ("content-kept",))
 declare("porcelain.session.answering.kinds", ("answer", "answer-state"))
 declare("porcelain.session.documents.kinds", ("document", "document-chunk", "source"))

@@ -1,8 +1,9 @@
 """All commands, in one static table: what ``objstore --help``, dispatch, completion and the man index read.
 
 ``target`` is ``module:attribute``, loaded only when the command runs. A plumbing command is called as
-``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by click from the
-module's ``OPTIONS``. A name of two words is a subcommand.
+``main(argv, context)``; a porcelain command as ``run(arguments, context)``, its arguments read by the module's
+``OPTIONS``, their number by its ``ARGUMENTS`` where it has them (least and greatest, None: no bound). A name of two
+words is a subcommand.
 """
 
 from __future__ import annotations
@@ -115,7 +116,10 @@ COMMANDS: tuple[Command, ...] = (
         "take in a folder of .sd and .sf files",
     ),
     Command(
-        PORCELAIN, "lineage sessions", "porcelain.lineage.sessions:run", "the conversations and their sources"
+        PORCELAIN,
+        "lineage sessions",
+        "porcelain.lineage.commands.sessions:run",
+        "the conversations and their sources",
     ),
     Command(
         PORCELAIN,
@@ -166,7 +170,10 @@ COMMANDS: tuple[Command, ...] = (
         "tokens of all model calls, each once",
     ),
     Command(
-        PORCELAIN, "lineage export", "porcelain.lineage.export:run", "write the lineage as a SQLite file"
+        PORCELAIN,
+        "lineage export",
+        "porcelain.lineage.commands.export:run",
+        "write the lineage as a SQLite file",
     ),
     Command(
         PORCELAIN,

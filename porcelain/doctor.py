@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, structs
 
-from objstore.errors import CheckFailed, ObjstoreError
+from objstore.errors import CheckFailed, ObjstoreError, UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable, table, terminal_width
-from porcelain.doctor_sources import AgentCheck, Landed, Problem, check_agent, landed_records
+from plumbing.settings import keeps_content
+from porcelain.doctor_indexes import fact_index_faults, rebuild_indexes
+from porcelain.doctor_sources import (
+    AgentCheck,
+    Landed,
+    Problem,
+    check_agent,
+    landed_records,
+    stores_elsewhere,
+)
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import Plan, make_plan
-from porcelain.importing.tasks import PROVIDERS, TITLES
-from porcelain.lineage.doctor_indexes import fact_index_faults, rebuild_indexes
-from porcelain.lineage.usage_index import measured, stale
-from porcelain.lineage.view_options import open_indexed
+from porcelain.lineage.usage.measuring import measured, stale
+from porcelain.lineage.views.options import open_indexed
+from porcelain.providers.agents import PROVIDERS, TITLES
 from porcelain.session.documents.search_index import index_path
 from porcelain.session.documents.sources import heads
 from porcelain.session.tree.index import read_state
@@ -116,6 +123,12 @@ def _agents(
     if home is not None:
         keep = keeps_content(view)
         plan = make_plan(view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=home)
+        for path in stores_elsewhere(plan):
+            with suppress(UsageError):  # nothing is in it any more
+                more = make_plan(
+                    view, store.store_id, (path,), ["opencode"], keep=keep, env=context.env, home=home
+                )
+                plan.places += more.places
     for provider in PROVIDERS:
         check = check_agent(
             store,

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import zstandard
 from msgspec import Struct
 
-from porcelain.lineage.times import time_of_ns
+from porcelain.lineage.facts.times import time_of_ns
 
 _CHUNK = 1024 * 1024
 #: White space and the bytes of a byte order mark: a line of nothing else says nothing.
@@ -97,15 +97,18 @@ def count_lines(file: BinaryIO) -> tuple[int, bool]:
 
 
 def _opencode(root: Path) -> Iterator[OnDisk]:
-    """Conversations in databases and in folders of documents: one line for the conversation, one for each message."""
+    """Conversations in databases and in folders of documents: one line for the conversation, one for each message.
+    ``root`` may be one of these itself."""
     databases = [root] if root.is_file() else sorted(root.glob("opencode*.db"))
     for database in databases:
         yield from _database(database)
-    storage = root / "storage"
+    storage = root if (root / "message").is_dir() else root / "storage"
     for session in sorted(storage.glob("session/*/ses_*.json")):
         messages = storage / "message" / session.stem
         try:
             stat = os.stat(session)
+            if not messages.is_dir():
+                messages = storage / "message" / _stated_id(session)
             count = sum(name.endswith(".json") for name in os.listdir(messages)) if messages.is_dir() else 0
         except OSError as error:
             yield OnDisk(path=str(messages), size=0, modified=None, problem=error.strerror or "unreadable")
@@ -113,6 +116,15 @@ def _opencode(root: Path) -> Iterator[OnDisk]:
         yield OnDisk(
             path=str(messages), size=stat.st_size, modified=time_of_ns(stat.st_mtime_ns), lines=1 + count
         )
+
+
+def _stated_id(session: Path) -> str:
+    """The id in a conversation's document, where the file is called otherwise."""
+    try:
+        found = json.loads(session.read_bytes())["id"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return session.stem
+    return found if isinstance(found, str) and os.sep not in found else session.stem
 
 
 def _database(path: Path) -> Iterator[OnDisk]:

@@ -15,8 +15,9 @@ from objstore.store import Store
 from porcelain.doctor_disk import OnDisk, file_on_disk, listed_ids, on_disk
 from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.plan import Plan, native_id
-from porcelain.lineage.retention import Expiring, Retention, expiring, retention_of
-from porcelain.lineage.usage_index import Measured, activity_at
+from porcelain.lineage.adapters.retention import Expiring, Retention, expiring, retention_of
+from porcelain.lineage.usage.activity import activity_at
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.providers.cursor import Cursor, is_same_file
 
 #: Paths of one kind that are named; more are only counted.
@@ -111,6 +112,18 @@ def check_agent(
     )
     _warn_of_deletion(check)
     return check
+
+
+def stores_elsewhere(plan: Plan) -> list[str]:
+    """The databases and folders of documents from which OpenCode's conversations were imported, and which are not where
+    it keeps them."""
+    found = set()
+    for cursor in plan.cursors.get("opencode", {}).values():
+        if cursor.stamp and cursor.conversation and cursor.state != "gone":
+            folder = os.path.dirname(cursor.path)
+            found.add(folder if os.path.isfile(folder) else os.path.dirname(folder))
+    roots = tuple(place.root.rstrip(os.sep) + os.sep for place in plan.places)
+    return sorted(path for path in found if os.path.exists(path) and not path.startswith(roots))
 
 
 def _is_elsewhere(cursor: Cursor, roots: Iterable[str]) -> bool:
@@ -225,9 +238,10 @@ def _problem(rule: str, paths: list[str], what: str, hint: str) -> Iterable[Prob
 
 
 def landed_records(conversations: Iterable[Measured]) -> Landed:
-    """How many records stand in pages."""
-    return {
-        (one.provider, unquote(one.name), file.src): file.records
-        for one in conversations
-        for file in one.activity.files
-    }
+    """How many records stand in pages, of the chain that has most of a file."""
+    found: dict[tuple[str, str, str], int] = {}
+    for one in conversations:
+        for file in one.activity.files:
+            key = one.provider, unquote(one.name), file.src
+            found[key] = max(found.get(key, 0), file.records)
+    return found

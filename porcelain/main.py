@@ -1,7 +1,6 @@
 """The program ``objstore``: options before the command, dispatch, and what becomes of an error.
 
-Plumbing is called straight from here, so that it loads neither click nor msgspec before it needs them; porcelain goes
-through ``porcelain.cli``.
+Plumbing is called straight from here, porcelain through ``porcelain.cli``. No module is loaded before it is needed.
 """
 
 from __future__ import annotations

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.options import JSON, Option
 from plumbing.output import Writer, counted, human_size, table, terminal_width
+from plumbing.settings import keeps_content
 from plumbing.stores import open_store
-from porcelain.importing.keeping import keeps_content
-from porcelain.importing.tasks import PROVIDERS, TITLES
-from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.listing import session_rows
+from porcelain.providers.agents import PROVIDERS, TITLES, roots
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from objstore.snapshot import Snapshot
+    from objstore.store import Store
+    from plumbing.options import Arguments, Context
     from porcelain.importing.plan import Place
 
 SUMMARY = "what the store holds and what is new on disk"
@@ -25,33 +24,14 @@ ARGUMENTS = (0, 0)
 
 def run(arguments: Arguments, context: Context) -> int:
     """Say what is here, agent by agent, and what an import would bring."""
-    home = context.env.get("HOME") or context.env.get("USERPROFILE")
-    with open_store(context) as store, open_lineage(store) as indexed:
-        view = indexed.view
-        rows = session_rows(indexed.projection(stored=True))
-        keep = keeps_content(view)
-        objects = view.count()
+    with open_store(context) as store:
+        agents = _agents(store)
+        with store.snapshot() as view:
+            keep = keeps_content(view)
+            objects = view.count()
+            places = [] if arguments.no_scan else _places(view, store, context, keep=keep)
         size = store.database.sizes()["size_disk"]  # type: ignore[union-attr]
-        places: list[Place] = []
-        if not arguments.no_scan and home is not None:
-            from porcelain.importing.plan import make_plan  # knows all readers, which takes a while to load
-
-            places = make_plan(
-                view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=Path(home)
-            ).places
         path = store.database.path  # type: ignore[union-attr]
-    agents: dict[str, dict[str, int]] = {}
-    for row in rows:
-        counts = agents.setdefault(
-            row.provider,
-            dict.fromkeys(("conversations", "records", "files", "gone", "damaged", "rewritten"), 0),
-        )
-        counts["conversations"] += 1
-        counts["records"] += row.records
-        counts["files"] += row.sources
-        counts["gone"] += row.absent
-        counts["damaged"] += row.damage
-        counts["rewritten"] += row.conflicts
     waiting = [
         {
             "changedFiles": p.changed_files,
@@ -99,3 +79,28 @@ def run(arguments: Arguments, context: Context) -> int:
                 f"{TITLES[str(place['provider'])]} in {place['root']}: objstore import"
             )
     return 0
+
+
+def _agents(store: Store) -> dict[str, dict[str, int]]:
+    """What the store holds of each agent; the index is not even looked for where there are no facts."""
+    with store.snapshot() as view:
+        if next(iter(view.refs("lineage/")), None) is None:
+            return {}
+    from porcelain.lineage.index.counts import counts_by_agent
+    from porcelain.lineage.index.opening import open_index
+
+    with open_index(store) as (connection, _):
+        return counts_by_agent(connection)
+
+
+def _places(view: Snapshot, store: Store, context: Context, *, keep: bool) -> list[Place]:
+    """What an import would find. Only the readers of agents that have a folder here are loaded."""
+    home = context.env.get("HOME") or context.env.get("USERPROFILE")
+    here = [name for name in PROVIDERS if home is not None and roots(name, context.env, home)]
+    if home is None or not here:
+        return []
+    from pathlib import Path
+
+    from porcelain.importing.plan import make_plan
+
+    return make_plan(view, store.store_id, (), here, keep=keep, env=context.env, home=Path(home)).places

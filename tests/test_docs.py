@@ -26,7 +26,7 @@ def test_examples(page: str, tmp_path: Path) -> None:
 
 
 def test_the_page_of_lineage_tables_is_that_of_the_schema() -> None:
-    from porcelain.lineage.ddl import page
+    from porcelain.lineage.tables.ddl import page
 
     written = (ROOT / "docs" / "lineage-tables.md").read_text(encoding="utf-8")
     assert written == "# The tables of the lineage view\n\n" + page()

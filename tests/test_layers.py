@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
+import re
+import shutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -17,10 +21,22 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_NOT_IMPORT = {
     "objstore": {"plumbing", "porcelain", "click", "platformdirs"},
     "plumbing": {"porcelain", "click"},
+    "porcelain": {"click"},
 }
 SINGLE_OBJECT = ("cat", "hash-object", "rev-parse", "show-ref")
 AN_OBJECT = '{"text": "hello", "type": "text"}'
-NOT_AT_START = ("click", "msgspec", "argparse", "typing_extensions")
+#: What costs a start-up a fifth of what Python itself does, or more.
+NOT_AT_START = (
+    "click",
+    "msgspec",
+    "argparse",
+    "typing_extensions",
+    "re",
+    "typing",
+    "pathlib",
+    "json",
+    "asyncio",
+)
 
 
 def sources(package: str) -> list[Path]:
@@ -46,6 +62,37 @@ def test_imports_point_down(package: str) -> None:
         if (found := imported(ast.parse(path.read_bytes())) & MAY_NOT_IMPORT[package])
     }
     assert not wrong
+
+
+def modules_imported(path: Path) -> set[str]:
+    """The full names of the project's modules that the file at ``path`` imports, for types only or not."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {name for one in node.names if exists(name := f"{node.module}.{one.name}")}
+            found |= {node.module} if exists(node.module) else set()
+    return found
+
+
+def test_lineage_is_built_from_the_bottom_up() -> None:
+    import porcelain.lineage
+
+    folder = ROOT / "porcelain" / "lineage"
+    order = re.findall(r"^``(\w+)``", porcelain.lineage.__doc__ or "", re.MULTILINE)
+    assert sorted(order) == sorted(one.parent.name for one in folder.glob("*/__init__.py"))
+    assert [one.name for one in folder.glob("*.py")] == ["__init__.py"]
+    wrong = []
+    modules: dict[str, set[str]] = {}
+    for path in sources("porcelain/lineage"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        modules[name] = modules_imported(path)
+        for other in modules[name]:
+            if other.startswith("porcelain.lineage."):
+                mine, theirs = name.split(".")[2], other.split(".")[2]
+                if mine in order and order.index(theirs) > order.index(mine):
+                    wrong.append(f"{name} imports {other}")
+    assert not wrong
+    TopologicalSorter(modules).prepare()  # fails on a circle
 
 
 def test_objstore_neither_prints_nor_reads_the_environment() -> None:
@@ -98,35 +145,40 @@ def test_every_group_has_commands_and_every_subcommand_a_group() -> None:
     assert {c.name.split()[0] for c in COMMANDS if " " in c.name} == set(GROUPS)
 
 
-def loaded_by(*argv: str) -> tuple[set[str], str]:
-    """The modules that one command line loads in a process of its own, and what it prints."""
-    code = (
-        "import sys; before = set(sys.modules)\n"
-        "from porcelain.main import main\n"
-        "code = main(sys.argv[1:])\n"
-        "sys.stderr.write(' '.join(set(sys.modules) - before))\n"
+def loaded_by(*argv: str, home: Path | None = None) -> tuple[set[str], str]:
+    """The modules that one command line loads in a process of its own, and what it prints. The program that starts it
+    loads next to nothing, as an installed one does. Only what is below ``home`` is found of agents."""
+    program = (
+        "import sys; from porcelain.main import main; code = main()\n"
+        "sys.stderr.write(' '.join(sys.modules))\n"
         "sys.exit(code)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *argv],
+        [sys.executable, "-c", program, *argv],
         check=False,
         cwd=ROOT,
         capture_output=True,
+        env={"HOME": str(home or ROOT / "absent"), "PATH": os.environ["PATH"]},
         text=True,
         input=AN_OBJECT,
     )
     assert done.returncode == 0, done.stderr
-    return set(done.stderr.split()), done.stdout
+    return set(done.stderr.rpartition("\n")[2].split()), done.stdout
 
 
-@pytest.mark.parametrize("argv", [["--version"], ["--help"]])
-def test_program_starts_without_click_and_msgspec(argv: list[str]) -> None:
+def below(modules: set[str], *names: str) -> set[str]:
+    """Those of ``modules`` that are one of ``names`` or inside one."""
+    return {module for module in modules if any(f"{module}.".startswith(f"{name}.") for name in names)}
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], ["flow", "--help"]])
+def test_program_starts_with_nothing_but_itself(argv: list[str]) -> None:
     modules, _ = loaded_by(*argv)
-    assert not modules & set(NOT_AT_START)
+    assert not below(modules, *NOT_AT_START, "lmdb", "zlib")
 
 
 @pytest.mark.parametrize("name", [n for n in SINGLE_OBJECT if exists(f"plumbing.{n.replace('-', '_')}")])
-def test_single_object_plumbing_loads_neither_click_nor_msgspec(name: str, tmp_path: Path) -> None:
+def test_single_object_plumbing_loads_nothing_large(name: str, tmp_path: Path) -> None:
     store = ["--store", str(tmp_path / "store")]
     loaded_by(*store, "init")
     _, written = loaded_by(*store, "hash-object", "-w", "--stdin")
@@ -139,5 +191,57 @@ def test_single_object_plumbing_loads_neither_click_nor_msgspec(name: str, tmp_p
         "show-ref": ["show-ref"],
     }[name]
     modules, printed = loaded_by(*store, *argv)
-    assert not modules & set(NOT_AT_START)
+    needs = {"hash-object": {"json", "re"}}.get(name, set())
+    assert not below(modules, *(set(NOT_AT_START) - needs))
     assert printed.strip()
+
+
+@pytest.fixture(scope="module")
+def imported_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A home folder with conversations of two agents, and a store that has imported them."""
+    home, store = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("store") / "store"
+    for folder in (".claude", ".pi"):
+        shutil.copytree(ROOT / "fixtures" / "home" / folder, home / folder)
+    loaded_by("--store", str(store), "import", home=home)
+    loaded_by("--store", str(store), "status", home=home)
+    return home, store
+
+
+#: What a command does not load, by what it has to do.
+_DERIVING = ("porcelain.lineage.index.update", "porcelain.lineage.derived", "porcelain.lineage.relations")
+_READING = ("porcelain.providers.claude", "porcelain.providers.pi", "porcelain.providers.landing")
+_DISCOVERY = ("porcelain.providers.codex_discover", "porcelain.providers.opencode_discover")
+
+
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (["status", "--no-scan"], (*NOT_AT_START, "porcelain.importing", "objstore.core", *_DERIVING)),
+        (
+            ["status"],
+            (
+                *_DERIVING,
+                *_READING,
+                *_DISCOVERY,
+                *("porcelain.importing.checking", "hashlib", "zstandard", "tempfile"),
+            ),
+        ),
+        (["flow", "assemble"], (*_READING, *_DISCOVERY, "porcelain.providers.claude_discover")),
+        (["lineage", "sessions"], ("porcelain.lineage.index.update", "porcelain.importing", *_READING)),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_a_command_loads_what_it_uses(
+    imported_home: tuple[Path, Path], words: list[str], absent: tuple[str, ...]
+) -> None:
+    home, store = imported_home
+    modules, _ = loaded_by("--store", str(store), *words, home=home)
+    assert not below(modules, *absent)
+
+
+def test_status_of_a_store_without_conversations_loads_nothing_large(tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "store")]
+    loaded_by(*store, "init")
+    modules, printed = loaded_by(*store, "status")
+    assert not below(modules, *NOT_AT_START, "sqlite3", "porcelain.importing", "porcelain.lineage")
+    assert "no conversation yet" in printed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -31,7 +30,11 @@ from objstore.pack.format import (
     encode_head,
     version_key,
 )
-from objstore.snapshot import Snapshot
+from objstore.snapshot import Kept, Snapshot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 #: As small as 3 for blocks of objects, and a third less work.
 LEVEL = 2
@@ -100,35 +103,62 @@ class _Writing:
         ids: list[bytes] = []
         size = 0
         while keys := list(islice(rest, _READ)):
-            for key, found in zip(keys, self._view.get_many(keys), strict=True):
-                if found is None:
-                    raise NotFound(f"{key.hex()}: no such object")
-                parts += (head(numbers[found.kind], len(found.data)), found.data)
-                ids.append(key[:INDEX_KEY])
-                size += ENTRY.size + len(found.data)
+            objects = self._view.unpack(self._kept(keys))
+            entries = [head(numbers[kind], len(data)) + data for kind, data in objects]
+            short = [key[:INDEX_KEY] for key in keys]
+            start = 0
+            for stop, entry in enumerate(entries, 1):
+                size += len(entry)
                 if size >= BLOCK_BYTES:
+                    parts += entries[start:stop]
+                    ids += short[start:stop]
                     yield b"".join(parts), ids
-                    parts, ids, size = [], [], 0
+                    parts, ids, size, start = [], [], 0, stop
+            parts += entries[start:]
+            ids += short[start:]
         if parts:
             yield b"".join(parts), ids
 
+    def _kept(self, keys: list[bytes]) -> list[Kept]:
+        """Objects as the store keeps them; those that the selection does not hold are looked up."""
+        held = self._selection.held.get
+        kept = [held(key) for key in keys]
+        if None in kept:
+            missing = sorted(key for key, one in zip(keys, kept, strict=True) if one is None)
+            found = dict(zip(missing, self._view.kept(missing), strict=True))
+            kept = [one or found[key] for key, one in zip(keys, kept, strict=True)]
+        here = [one for one in kept if one is not None]
+        if len(here) < len(keys):
+            gone = keys[kept.index(None)]
+            raise NotFound(f"{gone.hex()}: no such object")
+        return here
+
     def _blocks(self, tag: bytes, raws: Iterable[_Raw]) -> Iterator[bytes]:
-        """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next."""
+        """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next, where there is
+        more than is compressed in one call."""
         compressor = zstandard.ZstdCompressor(level=LEVEL)
         rest = iter(raws)
+        group = list(islice(rest, _TOGETHER))
+        if len(group) < _TOGETHER:
+            if group:
+                yield self._finish(tag, group, _compress(compressor, group))
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
         waiting: deque[tuple[list[_Raw], Future[list[bytes]]]] = deque()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pack") as pool:
-            while group := list(islice(rest, _TOGETHER)):
-                task = pool.submit(_compress, compressor, [raw for raw, _ in group])
-                waiting.append((group, task))
+            while group:
+                waiting.append((group, pool.submit(_compress, compressor, group)))
+                group = list(islice(rest, _TOGETHER))
                 if len(waiting) > _AHEAD:
-                    yield self._finish(tag, *waiting.popleft())
-            while waiting:
-                yield self._finish(tag, *waiting.popleft())
+                    done, task = waiting.popleft()
+                    yield self._finish(tag, done, task.result())
+            for done, task in waiting:
+                yield self._finish(tag, done, task.result())
 
-    def _finish(self, tag: bytes, group: list[_Raw], task: Future[list[bytes]]) -> bytes:
+    def _finish(self, tag: bytes, group: list[_Raw], frames: list[bytes]) -> bytes:
         parts: list[bytes] = []
-        for (raw, ids), frame in zip(group, task.result(), strict=True):
+        for (raw, ids), frame in zip(group, frames, strict=True):
             if tag == ENTRIES:
                 self._identity.update(raw)
                 self._index.append(PLACE.pack(self._offset, len(ids)) + b"".join(ids))
@@ -136,7 +166,8 @@ class _Writing:
         return b"".join(parts)
 
 
-def _compress(compressor: Any, raws: list[bytes]) -> list[bytes]:
+def _compress(compressor: Any, group: list[_Raw]) -> list[bytes]:
+    raws = [raw for raw, _ in group]
     return [frame.tobytes() for frame in compressor.multi_compress_to_buffer(raws, threads=1)]
 
 

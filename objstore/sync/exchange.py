@@ -5,22 +5,23 @@ that bring it. Interrupted anywhere, the next try goes on with what is not there
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 
 from msgspec import Struct
 
 from objstore.closure import Selection, select
 from objstore.errors import Conflict, StorageError, UsageError
-from objstore.pack.reader import Source
 from objstore.pack.writer import pack_stream
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.sync.joining import maximal, place_of, place_of_name
 from objstore.sync.ladder import known_entries
 from objstore.sync.manifest import Scope, differences, manifest_of
-from objstore.sync.receiving import check_pack, join_present
 from objstore.sync.transport import PROTOCOL, Hello, Transport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from objstore.pack.reader import Source
 
 #: Objects in one pack, about: what an interrupted exchange has to do again at most.
 MOST = 100_000
@@ -81,6 +82,10 @@ def fetch(
     nothing to do. With ``dry_run`` packs are read and checked, and nothing is stored. Raises what transports and
     ``receive`` raise.
     """
+    from concurrent.futures import ThreadPoolExecutor, wait
+
+    from objstore.sync.receiving import check_pack, join_present
+
     if scope.content and not keeps_content:
         raise UsageError(
             "content was asked for, and this store keeps none", hint="objstore config content.keep on"

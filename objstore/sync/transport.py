@@ -12,8 +12,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from objstore.pack.reader import Source
 from objstore.sync.manifest import Node, Scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from objstore.pack.reader import Source
 
 #: The version of the requests; another one is refused with what to do.
 PROTOCOL = 1

@@ -19,12 +19,13 @@ from plumbing.output import (
     table,
     terminal_width,
 )
+from plumbing.settings import keeps_content
 from plumbing.stores import open_store
 from porcelain.importing.cursors import hash_key
-from porcelain.importing.keeping import keeps_content
 from porcelain.importing.plan import make_plan
 from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes
-from porcelain.importing.tasks import PROVIDERS, TITLES, Settings
+from porcelain.importing.tasks import Settings
+from porcelain.providers.agents import PROVIDERS, TITLES
 
 SUMMARY = "read agents' conversations into the store"
 USAGE = "import [--provider P]... [--check] [--strict] [--processes N] [--json] [PATH...]"

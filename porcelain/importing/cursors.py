@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 
 import msgspec
 
 from objstore.batch import Batch
+from objstore.digest import hash_bytes
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.providers.cursor import Cursor
@@ -19,7 +19,7 @@ _DECODER = msgspec.json.Decoder(Cursor)
 
 
 def _key(provider: str, path: str) -> bytes:
-    return _PREFIX + provider.encode() + b"/" + hashlib.sha256(os.fsencode(path)).digest()[:16]
+    return _PREFIX + provider.encode() + b"/" + hash_bytes(os.fsencode(path))[:16]
 
 
 def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:

@@ -1,4 +1,4 @@
-"""The chain ``content/<store>``: which content objects this store keeps, and the setting that turns keeping on."""
+"""The chain ``content/<store>``: which content objects this store keeps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from msgspec import UNSET, Struct, UnsetType
 
 from objstore.core import ObjectId
 from objstore.kinds import Kind, register
-from objstore.snapshot import Snapshot
 from objstore.store import Store
 
 CONTENT_CHAIN = "content"
-_SETTING = b"config/content.keep"
 
 
 class ContentKept(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,8 +35,3 @@ def content_ref(store: Store) -> str:
 def content_frame(lists: Sequence[str]) -> ContentKept:
     """The frame for content named by these ``list`` objects (ids)."""
     return ContentKept(content=list(lists), id=f"kept/{lists[0]}", revision=1)
-
-
-def keeps_content(view: Snapshot) -> bool:
-    """Whether the store's owner has turned content keeping on."""
-    return view.local(_SETTING) == b"on"

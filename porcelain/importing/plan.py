@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,15 +10,16 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from objstore.digest import hash_bytes
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.flow.chain.naming import flow_ref, landed_ref
-from porcelain.importing.checking import differs, is_checked
 from porcelain.importing.cursors import load_cursors
-from porcelain.importing.tasks import Task, provider_module
+from porcelain.importing.tasks import Task, discovery_module
+from porcelain.providers.agents import roots
 from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
-from porcelain.providers.reader import Container, Conversation, LeftOut, Provider, Source
+from porcelain.providers.reader import Container, Conversation, Discovery, LeftOut, Source
 from porcelain.providers.redaction import RULES, redact_text
 
 #: Between a native id and what tells apart two conversations that carry the same one.
@@ -70,8 +70,8 @@ def settled_key(provider: str) -> bytes:
 
 
 def find_roots(provider: str, env: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders in which the agent keeps conversations, whether or not they exist."""
-    return list(provider_module(provider).roots(env, home))
+    """The agent's folders and databases that exist."""
+    return [Path(root) for root in roots(provider, env, str(home))]
 
 
 def make_plan(
@@ -98,6 +98,7 @@ def make_plan(
         whole=settled if paths else frozenset(providers),
     )
     claimed: dict[tuple[str, str], str] = {}
+    taken: set[tuple[str, str]] = set()
     planned: set[str] = set()
     number = 0
     for provider, root, found in _search(plan, paths, providers, env, home):
@@ -105,15 +106,17 @@ def make_plan(
         plan.places.append(place)
         cursors = plan.cursors[provider]
         wanted, seen_paths = _sorted_out(found, place, planned)
-        for conversation in _names(wanted, cursors, claimed):
+        wanted = _with_emptied(wanted, place, cursors, seen_paths)
+        for conversation in _names(wanted, cursors, claimed, taken):
             place.conversations += 1
             place.files += len(conversation.sources)
+            known = _own_cursors(conversation, cursors)
             changed = sum(
-                _is_changed(source, cursors.get(source.path), keep) for source in conversation.sources
+                _is_changed(source, known.get(source.path), keep) for source in conversation.sources
             )
             if not changed and provider in settled and not check:
                 continue
-            task = _task(view, store, number, conversation, cursors)
+            task = _task(view, store, number, conversation, known)
             if check:
                 changed += _check(view, task, place)
             if changed or _behind(task):
@@ -146,7 +149,7 @@ def _search(
             matched = True
             yield name, root, _discover(name, root, plan.cursors[name])
         for name in providers if not matched else ():
-            module = provider_module(name)
+            module = discovery_module(name)
             if path.is_dir() or _is_container(module, path):
                 found = list(_discover(name, path, plan.cursors[name]))
                 if any(isinstance(one, Conversation) for one in found):
@@ -174,14 +177,14 @@ def _discover(
     provider: str, root: Path, cursors: Mapping[str, Cursor]
 ) -> Iterable[Conversation | LeftOut | Container]:
     """What is in ``root``. A provider whose sources are not files looks at the cursors themselves."""
-    module = provider_module(provider)
+    module = discovery_module(provider)
     discover_known = getattr(module, "discover_known", None)
     if discover_known is not None:
         return cast(Iterable[Conversation | LeftOut | Container], discover_known(root, cursors))
     return module.discover(root, unchanged_files(cursors))
 
 
-def _is_container(module: Provider, path: Path) -> bool:
+def _is_container(module: Discovery, path: Path) -> bool:
     """Whether ``path`` is a file in which the provider keeps many conversations."""
     is_container = getattr(module, "is_container", None)
     return is_container is not None and bool(is_container(path))
@@ -212,6 +215,51 @@ def _sorted_out(
     return wanted, paths
 
 
+def _with_emptied(
+    wanted: list[Conversation], place: Place, cursors: Mapping[str, Cursor], found: set[str]
+) -> list[Conversation]:
+    """The conversations, with those of their files in which no conversation is any more, though one was imported from
+    them: they were rewritten, which is for landing to see. One that has no other file is a conversation too."""
+    emptied = _emptied(place, cursors, found)
+    if not emptied:
+        return wanted
+    place.left_out = [one for one in place.left_out if one.path not in emptied]
+    found |= emptied.keys()
+    added: dict[str, list[Source]] = {}
+    for cursor in emptied.values():
+        source = Source(
+            path=cursor.path, src=cursor.src, kind=cursor.kind, stream=cursor.stream, batch=cursor.batch
+        )
+        added.setdefault(cursor.conversation, []).append(source)
+    full = []
+    for one in wanted:
+        names = {cursors[source.path].conversation for source in one.sources if source.path in cursors}
+        more = [source for name in sorted(names) for source in added.pop(name, ())]
+        full.append(msgspec.structs.replace(one, sources=(*one.sources, *more)) if more else one)
+    for name, sources in added.items():
+        full.append(
+            Conversation(
+                provider=place.provider, native_id=native_id(name), root=place.root, sources=tuple(sources)
+            )
+        )
+    return full
+
+
+def _emptied(place: Place, cursors: Mapping[str, Cursor], found: set[str]) -> dict[str, Cursor]:
+    """Cursors, by path, of files of lines in ``place`` that are there and in which discovery saw no conversation."""
+    left_out = {one.path for one in place.left_out}
+    inside = place.root.rstrip(os.sep) + os.sep
+    return {
+        path: cursor
+        for path, cursor in cursors.items()
+        if cursor.offset
+        and cursor.state not in ("gone", "left-out")
+        and not (cursor.stamp or path.endswith(".json"))
+        and (path in left_out or (path not in found and path.startswith(inside)))
+        and os.path.isfile(path)
+    }
+
+
 def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
     bad = [one for one in conversation.sources if not _is_text(one.path)]
@@ -231,14 +279,19 @@ def _is_text(path: str) -> bool:
 
 
 def _names(
-    found: list[Conversation], cursors: Mapping[str, Cursor], claimed: dict[tuple[str, str], str]
+    found: list[Conversation],
+    cursors: Mapping[str, Cursor],
+    claimed: dict[tuple[str, str], str],
+    taken: set[tuple[str, str]],
 ) -> list[Conversation]:
     """The conversations under the names of their chains: the native id, or, for a further file that carries the same
-    one, the native id and a hash of the file's place."""
+    one, the native id and a hash of the file's place. ``claimed`` has the file whose a name is, ``taken`` the names
+    that conversations of this import have: no two may have one."""
     named: list[Conversation | None] = [None] * len(found)
-    for index, one in enumerate(found):
-        known = next((cursors[s.path].conversation for s in one.sources if s.path in cursors), "")
-        if known:
+    for _, index, known in sorted(_known_names(found, cursors)):
+        one = found[index]
+        if (one.provider, known) not in taken:
+            taken.add((one.provider, known))
             claimed[one.provider, known] = one.sources[0].path
             named[index] = _renamed(one, known)
     for cursor in cursors.values():
@@ -249,12 +302,24 @@ def _names(
             continue
         name = one.native_id
         first = one.sources[0].path
-        if claimed.get((one.provider, name), first) != first:
+        if (one.provider, name) in taken or claimed.get((one.provider, name), first) != first:
             place = os.path.relpath(first, one.root).replace(os.sep, "/")
-            name += _COPY + hashlib.sha256(os.fsencode(place)).hexdigest()[:8]
+            name += _COPY + hash_bytes(os.fsencode(place)).hex()[:8]
         claimed[one.provider, name] = first
+        taken.add((one.provider, name))
         named[index] = _renamed(one, name)
     return [one for one in named if one is not None]
+
+
+def _known_names(found: list[Conversation], cursors: Mapping[str, Cursor]) -> Iterator[tuple[bool, int, str]]:
+    """The names under which conversations were imported, by their places in ``found``. First come those of which the
+    file says so that is the conversation's own: one of its others may have been another's before."""
+    for index, one in enumerate(found):
+        for source in one.sources:
+            cursor = cursors.get(source.path)
+            if cursor is not None and cursor.conversation:
+                yield (source.stream, cursor.stream) != ("main", "main"), index, cursor.conversation
+                break
 
 
 def _is_there(path: str) -> bool:
@@ -277,6 +342,17 @@ def _renamed(conversation: Conversation, name: str) -> Conversation:
     )
 
 
+def _own_cursors(conversation: Conversation, cursors: Mapping[str, Cursor]) -> dict[str, Cursor]:
+    """The cursors of the conversation's files, by path. One that was imported as another conversation's has none here:
+    its pages stand in that one's chain, and this one's has to have all of the file."""
+    return {
+        source.path: cursor
+        for source in conversation.sources
+        if (cursor := cursors.get(source.path)) is not None
+        and cursor.conversation in ("", conversation.native_id)
+    }
+
+
 def _task(
     view: Snapshot, store: str, number: int, conversation: Conversation, cursors: Mapping[str, Cursor]
 ) -> Task:
@@ -287,11 +363,7 @@ def _task(
     return Task(
         number=number,
         conversation=conversation,
-        cursors={
-            s.path: _reopened(cursors[s.path])
-            for s in conversation.sources
-            if s.path in cursors and cursors[s.path].state != "left-out"
-        },
+        cursors={path: _reopened(cursor) for path, cursor in cursors.items() if cursor.state != "left-out"},
         landed=landed.hex() if landed is not None else None,
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,
@@ -303,6 +375,8 @@ def _task(
 def _check(view: Snapshot, task: Task, place: Place) -> int:
     """Compare the files of a conversation with what was imported of them; how many differ that seemed the same. Their
     cursors are made to say that nothing of them can be taken for known."""
+    from porcelain.importing.checking import differs, is_checked
+
     count = 0
     for source in task.conversation.sources:
         cursor = task.cursors.get(source.path)
@@ -334,7 +408,7 @@ def _behind(task: Task) -> bool:
 def _is_changed(source: Source, cursor: Cursor | None, keep: bool) -> bool:
     if cursor is None or cursor.state == "gone" or cursor.rules != RULES or (keep and not cursor.content):
         return True
-    if cursor.parser != provider_module(cursor.provider).PARSER:
+    if cursor.parser != discovery_module(cursor.provider).PARSER:
         return True
     if source.stamp:
         return source.stamp != cursor.stamp

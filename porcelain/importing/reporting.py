@@ -6,29 +6,35 @@ import os
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from porcelain.lineage.facts import Known
-from porcelain.lineage.identity import observation_id
-from porcelain.lineage.importing import source_of
-from porcelain.lineage.reports import LINKS, ConversationReport, SourceReport, Stated
-from porcelain.lineage.times import time_of_ns
+from porcelain.lineage.adapters.importing import source_of
+from porcelain.lineage.adapters.reports import LINKS, ConversationReport, SourceReport, Stated
+from porcelain.lineage.facts.identity import observation_id
+from porcelain.lineage.facts.making import Known
+from porcelain.lineage.facts.times import time_of_ns
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.reader import Conversation
 
 
 def conversation_report(
-    conversation: Conversation, native: str, cursors: Mapping[str, Cursor], reread: Mapping[str, str]
+    conversation: Conversation,
+    native: str,
+    cursors: Mapping[str, Cursor],
+    reread: Mapping[str, str],
+    before: Mapping[str, Cursor],
 ) -> ConversationReport:
-    """What is known of a conversation after landing; ``reread`` says which files were found rewritten just now."""
-    sources = [cursors[source.path] for source in conversation.sources if source.path in cursors]
+    """What is known of a conversation after landing; ``reread`` says which files were found rewritten just now, and
+    ``before`` has their earlier cursors. Of one in which nothing is left the earlier observation was rewritten."""
+    sources = []
+    for source in conversation.sources:
+        cursor = cursors.get(source.path)
+        if cursor is None or cursor.state == "left-out":
+            continue
+        rewritten = reread.get(cursor.path) == "rewritten"
+        if rewritten and not cursor.facts.records and not cursor.facts.damage_count:
+            cursor = before.get(cursor.path, cursor)
+        sources.append(_source(cursor, rewritten=rewritten))
     return ConversationReport(
-        provider=conversation.provider,
-        native_id=native,
-        root=conversation.root,
-        sources=tuple(
-            _source(cursor, rewritten=reread.get(cursor.path) == "rewritten")
-            for cursor in sources
-            if cursor.state != "left-out"
-        ),
+        provider=conversation.provider, native_id=native, root=conversation.root, sources=tuple(sources)
     )
 
 

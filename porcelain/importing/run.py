@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from operator import itemgetter
 
 import msgspec
 from msgspec import Struct, field
@@ -17,6 +18,7 @@ from objstore import kinds
 from objstore.batch import Batch
 from objstore.chain import RoundHead, append_round, round_head
 from objstore.database import Database
+from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
@@ -26,16 +28,20 @@ from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.plan import Place, Plan, native_id, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
-from porcelain.importing.tasks import Piece, Settings, Task, piece_from_bytes
+from porcelain.importing.tasks import Bundle, Piece, Settings, Task, bundle_from_bytes
 from porcelain.importing.work import Worker
-from porcelain.lineage.importing import facts_of_conversation, import_run, source_of
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.reports import RunReport
-from porcelain.lineage.store import KnownFacts, append_facts, facts_head
+from porcelain.lineage.adapters.importing import facts_of_conversation, import_run, source_of
+from porcelain.lineage.adapters.reports import RunReport
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
 from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
-#: Files from which on worker processes pay for their start, by bytes to read.
+#: Bytes to read from which on worker processes pay for their start; a file costs as much as this many bytes.
 _PARALLEL_BYTES = 8 * 1024 * 1024
+_FILE_BYTES = 16 * 1024
+#: Conversations are given to a worker process together up to this many bytes to read, and so many of them.
+_GROUP_BYTES = 2 * 1024 * 1024
+_GROUP_TASKS = 64
 #: A transaction is committed when it holds this many objects or compressed bytes.
 _COMMIT_OBJECTS = 24 * 1024
 _COMMIT_BYTES = 12 * 1024 * 1024
@@ -80,8 +86,8 @@ def run_import(
 ) -> Result:
     """Do what ``plan`` says and return what came of it.
 
-    ``advance`` is told the bytes of source that each piece covered. ``processes`` 0 chooses by the work there is.
-    The caller holds ``import_lock`` since before the plan was made.
+    ``advance`` is told the bytes of source that each piece covered, ``total_bytes`` in the end. ``processes`` 0 chooses
+    by the work there is. The caller holds ``import_lock`` since before the plan was made.
     """
     return _Import(store, plan, settings, host, advance).run(processes)
 
@@ -116,6 +122,7 @@ class _Import:
         self._runs: dict[str, str] = {}
         self._content: list[str] = []
         self._bytes = 0
+        self._left: dict[int, int] = {}
         self._batch = store.batch()
         self._started = store.now()
         with store.snapshot() as view:
@@ -124,19 +131,24 @@ class _Import:
         self._settled = set(plan.settled)
 
     def run(self, processes: int) -> Result:
-        total = sum(_unread_bytes(task) for task in self._tasks)
+        self._left = {task.number: _unread_bytes(task) for task in self._tasks}
         if processes == 0:
-            processes = (os.cpu_count() or 1) if total >= _PARALLEL_BYTES else 1
+            work = sum(self._left.values()) + sum(map(_files, self._tasks)) * _FILE_BYTES
+            processes = (os.cpu_count() or 1) if work >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
-        for piece in self._pieces(processes):
-            self._take(piece)
+        with without_gc():
+            for bundle in self._bundles(processes):
+                self._batch.add_prepared(bundle.objects)
+                self._bytes += sum(len(one[3]) for one in bundle.objects)
+                for piece in bundle.pieces:
+                    self._take(piece)
         self._note_left_out()
         self._note_gone()
         self._note_runs()
         self._commit(last=True)
         return self._result
 
-    def _pieces(self, processes: int) -> Iterator[Piece]:
+    def _bundles(self, processes: int) -> Iterator[Bundle]:
         if processes > 1:
             yield from _from_processes(self._settings, self._tasks, processes)
             return
@@ -144,7 +156,7 @@ class _Import:
         assert isinstance(database, Database)
         worker = Worker(database, self._settings)
         for task in self._tasks:
-            yield from worker.pieces(task)
+            yield from worker.bundles([task])
 
     # -- one piece ---------------------------------------------------------------------------------------------------
 
@@ -152,8 +164,6 @@ class _Import:
         task = self._tasks[piece.number]
         conversation = task.conversation
         batch, result = self._batch, self._result
-        batch.add_prepared(piece.objects)
-        self._bytes += sum(len(one[3]) for one in piece.objects)
         store_id = self._store.store_id
         if piece.landed is not None:
             ref = landed_ref(store_id, conversation.provider, conversation.native_id)
@@ -173,7 +183,8 @@ class _Import:
         reread = self._reread.setdefault(task.number, {})
         reread.update(piece.reread)
         if piece.landed is not None or piece.cursors:
-            report = conversation_report(conversation, native_id(conversation.native_id), cursors, reread)
+            native = native_id(conversation.native_id)
+            report = conversation_report(conversation, native, cursors, reread, task.cursors)
             self._learn(lambda known: facts_of_conversation(report, self._host, known))
             self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
         result.problems += piece.problems
@@ -181,7 +192,11 @@ class _Import:
         result.rounds += piece.rounds
         result.source_bytes += piece.source_bytes
         self._tally(task, piece)
-        self._advance(piece.source_bytes, conversation.provider)
+        # What was counted beforehand is about right only; at the end it is to be all of it.
+        left = self._left[task.number]
+        passed = left if piece.last else min(left, piece.source_bytes)
+        self._left[task.number] = left - passed
+        self._advance(passed, conversation.provider)
         if len(batch) >= _COMMIT_OBJECTS or self._bytes >= _COMMIT_BYTES:
             self._commit()
 
@@ -304,20 +319,55 @@ def _unread_bytes(task: Task) -> int:
     return total
 
 
+def _files(task: Task) -> int:
+    return len(task.conversation.sources)
+
+
 def total_bytes(plan: Plan) -> int:
     """Bytes of source that the import will read, about."""
     return sum(_unread_bytes(task) for task in plan.tasks)
 
 
-def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Piece]:
-    """Pieces from worker processes, largest tasks first; a process that dies costs its task, which is reported."""
-    order = sorted(tasks, key=_unread_bytes, reverse=True)
+def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -> Iterator[Bundle]:
+    """What comes from worker processes, which are given small conversations several at a time.
+
+    A process that dies costs the conversation that it was at, which is reported. Those that it had been given and of
+    which nothing came are given to other processes one by one, so that the one that is to blame stands alone.
+    """
     argument = msgspec.msgpack.encode((settings, declarations()))
-    work = [msgspec.msgpack.encode(task) for task in order]
-    for at, data in run_tasks("porcelain.importing.work:serve_tasks", argument, work, processes):
-        if data is not None:
-            yield piece_from_bytes(data)
-        else:
-            task = order[at]
-            place = task.conversation.sources[0].path
-            yield Piece(number=task.number, problems=[(place, "the process that read it died")], last=True)
+    groups = _grouped(tasks)
+    while groups:
+        work = [msgspec.msgpack.encode(group) for group in groups]
+        begun: set[int] = set()
+        ended: set[int] = set()
+        again: list[list[Task]] = []
+        for at, data in run_tasks("porcelain.importing.work:serve_tasks", argument, work, processes):
+            if data is not None:
+                bundle = bundle_from_bytes(data)
+                begun.update(piece.number for piece in bundle.pieces)
+                ended.update(piece.number for piece in bundle.pieces if piece.last)
+                yield bundle
+                continue
+            left = [task for task in groups[at] if task.number not in ended]
+            for task in left:
+                if len(left) > 1 and task.number not in begun:
+                    again.append([task])
+                    continue
+                problem = (task.conversation.sources[0].path, "the process that read it died")
+                yield Bundle([], [Piece(number=task.number, problems=[problem], last=True)])
+        groups = again
+
+
+def _grouped(tasks: Sequence[Task]) -> list[list[Task]]:
+    """The tasks in the order in which they are given to processes: the largest first, small ones together."""
+    groups: list[list[Task]] = []
+    held = 0
+    for size, task in sorted(
+        ((_unread_bytes(task), task) for task in tasks), key=itemgetter(0), reverse=True
+    ):
+        held += size
+        if not groups or held > _GROUP_BYTES or len(groups[-1]) == _GROUP_TASKS:
+            groups.append([])
+            held = size
+        groups[-1].append(task)
+    return groups

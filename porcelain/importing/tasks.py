@@ -1,4 +1,4 @@
-"""What an import's worker is given and gives back, and which agents there are."""
+"""What an import's worker is given and gives back."""
 
 from __future__ import annotations
 
@@ -8,33 +8,20 @@ from typing import cast
 import msgspec
 from msgspec import Struct, field
 
+from objstore.batch import Prepared
+from porcelain.providers.agents import PROVIDERS
 from porcelain.providers.cursor import Cursor
-from porcelain.providers.reader import Conversation, Provider
-
-#: Provider modules by name, in the order in which they are searched.
-PROVIDERS = {
-    "claude": "porcelain.providers.claude",
-    "codex": "porcelain.providers.codex",
-    "factory": "porcelain.providers.factory",
-    "oh-my-pi": "porcelain.providers.omp",
-    "opencode": "porcelain.providers.opencode",
-    "pi": "porcelain.providers.pi",
-}
-
-#: What the agents call themselves.
-TITLES = {
-    "claude": "Claude Code",
-    "codex": "Codex",
-    "factory": "Factory Droid",
-    "oh-my-pi": "oh-my-pi",
-    "opencode": "OpenCode",
-    "pi": "Pi",
-}
+from porcelain.providers.reader import Conversation, Discovery, Provider
 
 
 def provider_module(name: str) -> Provider:
     """The module that knows the format of ``name``."""
     return cast(Provider, importlib.import_module(PROVIDERS[name]))
+
+
+def discovery_module(name: str) -> Discovery:
+    """The part of it that finds conversations, which is enough to see that there is nothing new."""
+    return cast(Discovery, importlib.import_module(f"{PROVIDERS[name]}_discover"))
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -66,12 +53,11 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 class Piece(Struct, kw_only=True):
-    """What one transaction stores of a conversation. ``landed`` and ``flow`` are new heads; ``content`` ids of ``list``
-    objects that name kept content; ``problems`` pairs of path and reason; ``derived`` values of the rebuildable
-    indexes; ``last`` ends the task."""
+    """What one transaction stores of a conversation, beside its objects. ``landed`` and ``flow`` are new heads;
+    ``content`` ids of ``list`` objects that name kept content; ``problems`` pairs of path and reason; ``derived``
+    values of the rebuildable indexes; ``last`` ends the task."""
 
     number: int
-    objects: list[tuple[bytes, str, int, bytes]] = field(default_factory=list)
     landed: str | None = None
     flow: str | None = None
     cursors: list[Cursor] = field(default_factory=list)
@@ -85,9 +71,16 @@ class Piece(Struct, kw_only=True):
     last: bool = False
 
 
-_PIECES = msgspec.msgpack.Decoder(Piece)
+class Bundle(Struct):
+    """Pieces of one conversation or of several, in order, and what objects they need that may not be stored yet."""
+
+    objects: list[Prepared]
+    pieces: list[Piece]
 
 
-def piece_from_bytes(data: bytes) -> Piece:
-    """A piece as another process sent it."""
-    return _PIECES.decode(data)
+_BUNDLES = msgspec.msgpack.Decoder(Bundle)
+
+
+def bundle_from_bytes(data: bytes) -> Bundle:
+    """A bundle as another process sent it."""
+    return _BUNDLES.decode(data)

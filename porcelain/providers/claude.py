@@ -25,7 +25,7 @@ from porcelain.providers.claude_blocks import (
     ToolResult,
     usage,
 )
-from porcelain.providers.claude_discover import discover, recognise, roots
+from porcelain.providers.claude_discover import PARSER, discover, recognise
 from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import NAME_LENGTH, PATH_LENGTH, data_part, line_part, name, size, text_part
 from porcelain.providers.jsonlines import read_entries
@@ -33,11 +33,10 @@ from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Changes, Part, Record
 from porcelain.providers.times import instant
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise"]
 
 NAME = "claude"
 DIALECT = "claude-code/1"
-PARSER = "1"
 TITLE_ENTRY = "custom-title"
 
 #: Fields that copies of one line state differently; they never reach a record, not even through its content.
@@ -57,7 +56,9 @@ _BRANCHED = re.compile(r" \(Branch(?: \d+)?\)\Z")
 _KINDED = msgspec.json.Decoder(Kinded)
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line of a transcript or journal, or of one whole sidecar document or script."""
     if source.kind == "workflow_script":
         return [_read_script(line, source, sink)]
@@ -68,7 +69,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
             return _transcript_record(data, stated, source, sink), _surroundings(stated, state)
         return _sidecar_record(data, stated, source, sink), state.values
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
 
 from porcelain.providers.files import open_file
-from porcelain.providers.jsonlines import is_blank, parse, read_lines
+from porcelain.providers.jsonlines import HEAD_BLOCK, is_blank, parse, read_lines
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, SourceKind, nothing_seen
+
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _AGENT = re.compile(r"agent-(.+)\.jsonl\Z")
@@ -55,13 +58,6 @@ _HEAD = msgspec.json.Decoder(_Head)
 _OWN_TYPES = frozenset(
     {"summary", "file-history-snapshot", "custom-title", "ai-title", "queue-operation", "last-prompt"}
 )
-
-
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The ``projects`` folders that exist: of ``CLAUDE_CONFIG_DIR`` alone where it is set, else the usual two."""
-    override = environment.get("CLAUDE_CONFIG_DIR")
-    folders = [Path(override)] if override else [home / ".claude", home / ".config" / "claude"]
-    return [folder / "projects" for folder in folders if (folder / "projects").is_dir()]
 
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
@@ -203,7 +199,7 @@ def _sniff(path: str) -> _Sniffed:
     """Read ``path`` up to its first conversation record."""
     found = _Sniffed()
     with open_file(path) as file:
-        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size):
+        for line in read_lines(file, 0, 1, os.fstat(file.fileno()).st_size, HEAD_BLOCK):
             if is_blank(line.data):
                 continue
             try:

@@ -39,7 +39,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from porcelain.providers.codex_discover import discover, recognise, roots
+from porcelain.providers.codex_discover import PARSER, discover, discover_known, recognise
 from porcelain.providers.codex_events import event_record, usage_record
 from porcelain.providers.codex_items import COMPACTED, ITEM, LINE, TURN_CONTEXT, Item, Line
 from porcelain.providers.codex_names import INDEX, name_record, open_part
@@ -59,15 +59,14 @@ __all__ = [
     "PARSER",
     "TITLE_ENTRY",
     "discover",
+    "discover_known",
     "open_part",
     "read_line",
     "recognise",
-    "roots",
 ]
 
 NAME = "codex"
 DIALECT = "codex/1"
-PARSER = "1"
 TITLE_ENTRY = "event_msg/thread_name_updated session_index"
 
 #: What the program itself puts into user messages, where a message does not say so itself.
@@ -95,7 +94,9 @@ class _Document(Struct):
 _DOCUMENT = msgspec.json.Decoder(_Document)
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line, or of one whole document."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
@@ -109,7 +110,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
         except msgspec.DecodeError:
             return read_entries(line, read, _is_entry)
         return _read_document(line, document, state, sink)
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

@@ -23,14 +23,18 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from porcelain.providers.agents import CODEX_FOLDERS
 from porcelain.providers.codex_items import META, subagent_parent
-from porcelain.providers.codex_names import INDEX, name_source, read_index
+from porcelain.providers.codex_names import INDEX, index_stamp, known_names, name_source, read_index
+from porcelain.providers.cursor import Cursor, unchanged_files
 from porcelain.providers.decoding import NONE
 from porcelain.providers.jsonlines import is_blank, parse, read_lines, repair
-from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
+from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 from porcelain.providers.unpacking import COMPRESSED, open_source, read_head
 
-_FOLDERS = ("sessions", "archived_sessions")
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
 _ROLLOUT = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.(?:jsonl|json)(?:\.zst)?\Z"
 )
@@ -38,6 +42,8 @@ _ENDINGS = (".jsonl", ".jsonl.zst")
 _DOCUMENT = re.compile(r"rollout-.*\.json\Z")
 #: Bytes that are looked at for what tells a rollout from another agent's file.
 _HEAD_BYTES = 1024 * 1024
+#: Bytes that are read first: enough for nearly all.
+_FIRST_BYTES = 64 * 1024
 _ENVELOPES = frozenset(
     {
         "session_meta",
@@ -100,16 +106,21 @@ _KIND = msgspec.json.Decoder(_Kind)
 _WHOLE = msgspec.json.Decoder(_Document)
 
 
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """Codex's folder, of ``CODEX_HOME`` where it is set, if it holds any sessions."""
-    override = environment.get("CODEX_HOME")
-    folder = Path(override) if override else home / ".codex"
-    return [folder] if any((folder / name).is_dir() for name in _FOLDERS) else []
-
-
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (Codex's folder, or any folder of rollouts), by native id."""
-    folders = [root / name for name in _FOLDERS if (root / name).is_dir()] or [root]
+    return (one for one in _discover(root, seen, {}) if not isinstance(one, Container))
+
+
+def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut | Container]:
+    """As ``discover``, and the index of names; ``cursors`` of earlier imports, by path, keep what has not changed from
+    being opened."""
+    return _discover(root, unchanged_files(cursors), cursors)
+
+
+def _discover(
+    root: Path, seen: Seen, cursors: Mapping[str, Cursor]
+) -> Iterator[Conversation | LeftOut | Container]:
+    folders = [root / name for name in CODEX_FOLDERS if (root / name).is_dir()] or [root]
     files: list[_File] = []
     for path in _rollouts(folders):
         found = _file(path, seen)
@@ -117,7 +128,16 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             yield found
         else:
             files.append(found)
-    yield from _conversations(files, root, read_index(root))
+    stamp = index_stamp(root)
+    known = cursors.get(str(root / INDEX))
+    # A rollout that has come or grown may have a name that stood in the index before.
+    if known is not None and known.stamp == stamp and all(file.owner is not None for file in files):
+        names = known_names(root, cursors)
+    else:
+        names = {thread: name_source(root, thread, lines) for thread, lines in read_index(root).items()}
+    yield from _conversations(files, root, names)
+    if stamp:
+        yield Container(path=str(root / INDEX), stamp=stamp)
 
 
 def recognise(path: Path) -> Conversation | None:
@@ -171,8 +191,8 @@ def _file(path: str, seen: Seen) -> _File | LeftOut:
     return _File(path, thread.thread or named_id, thread.parent, thread.root, known)
 
 
-def _conversations(files: list[_File], root: Path, names: Mapping[str, bytes]) -> Iterator[Conversation]:
-    """The conversations that ``files`` make up; ``names`` has the lines of each thread in the index."""
+def _conversations(files: list[_File], root: Path, names: Mapping[str, Source]) -> Iterator[Conversation]:
+    """The conversations that ``files`` make up; ``names`` has what the index says of each thread."""
     parents = {file.thread: file for file in files}
     groups: dict[str, list[_File]] = {}
     for file in files:
@@ -182,7 +202,7 @@ def _conversations(files: list[_File], root: Path, names: Mapping[str, bytes]) -
         members = sorted(groups[owner], key=lambda file: file.thread != native)
         sources = [_source(file, native) for file in members]
         if native in names:
-            sources.append(name_source(root, native, names[native]))
+            sources.append(names[native])
         yield Conversation(provider="codex", native_id=owner, root=str(root), sources=tuple(sources))
 
 
@@ -212,9 +232,12 @@ def _source(file: _File, native: str) -> Source:
 
 def _sniff(path: str) -> _Thread:
     """Read ``path`` up to the first line in which something is said."""
-    found = _Thread()
-    head = read_head(path, _HEAD_BYTES)
-    _weigh_lines(io.BytesIO(head), len(head), found)
+    for most in (_FIRST_BYTES, _HEAD_BYTES):
+        found = _Thread()
+        head = read_head(path, most)
+        _weigh_lines(io.BytesIO(head), len(head), found)
+        if (found.said and found.thread is not None) or len(head) < most:
+            break
     if found.own and not found.said and len(head) == _HEAD_BYTES:
         with open_source(path) as (file, _stat, size):
             _weigh_lines(file, size, found)

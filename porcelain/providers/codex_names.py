@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from porcelain.providers.content import ContentSink
+from porcelain.providers.cursor import Cursor
 from porcelain.providers.decoding import NAME_LENGTH
 from porcelain.providers.reader import ReaderState, Source
 from porcelain.providers.records import Record
@@ -54,10 +56,38 @@ def read_index(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def index_stamp(folder: Path) -> str:
+    """What changes whenever the index of Codex's ``folder`` does; empty where there is none."""
+    try:
+        stat = os.stat(folder / INDEX)
+    except OSError:
+        return ""
+    return f"{stat.st_dev}.{stat.st_ino}.{stat.st_size}.{stat.st_mtime_ns}"
+
+
+def known_names(folder: Path, cursors: Mapping[str, Cursor]) -> dict[str, Source]:
+    """The sources that earlier imports found in the index of Codex's ``folder``, by thread, as they were."""
+    inside = str(folder / INDEX) + os.sep
+    return {
+        path.removeprefix(inside): _source(path, cursor.stamp)
+        for path, cursor in cursors.items()
+        if path.startswith(inside) and cursor.state != "gone"
+    }
+
+
 def name_source(folder: Path, thread: str, lines: bytes) -> Source:
     """The source that the ``lines`` of a thread are."""
-    stamp = hashlib.sha256(lines).hexdigest()[:_STAMP_DIGITS]
-    return Source(path=str(folder / INDEX / thread), src=INDEX, kind="journal", stream=None, stamp=stamp)
+    return _source(str(folder / INDEX / thread), hashlib.sha256(lines).hexdigest()[:_STAMP_DIGITS])
+
+
+def _source(path: str, stamp: str) -> Source:
+    return Source(path=path, src=INDEX, kind="journal", stream=None, stamp=stamp)
+
+
+@lru_cache(maxsize=1)
+def _read_as(folder: Path, _stamp: str) -> dict[str, bytes]:
+    """The index, read once for all of its threads while it stays as it is."""
+    return read_index(folder)
 
 
 @contextmanager
@@ -65,7 +95,8 @@ def open_part(source: Source) -> Iterator[tuple[BinaryIO, os.stat_result, int]]:
     """The lines of the thread whose names ``source`` are, as they stand now; see ``reader.PartProvider``."""
     index, thread = os.path.split(source.path)
     stat = os.stat(index)
-    lines = read_index(Path(index).parent).get(thread, b"")
+    folder = Path(index).parent
+    lines = _read_as(folder, index_stamp(folder)).get(thread, b"")
     with tempfile.TemporaryFile() as file:
         file.write(lines)
         file.flush()

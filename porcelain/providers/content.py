@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable
 
 from objstore.core import BLOB_PIECE, Blob, Chunks, ListOf, Text, list_pieces
-from objstore.digest import hash_bytes
+from objstore.digest import hasher
 from objstore.kinds import encode
 
 
@@ -24,6 +24,7 @@ class ContentSink:
     def __init__(self, *, keep: bool, algorithm: str = "sha256") -> None:
         self.keep = keep
         self.algorithm = algorithm
+        self._hash = hasher(algorithm)
         self.found: list[tuple[str, bytes]] = []
 
     def text(self, text: str) -> str:
@@ -65,7 +66,7 @@ class ContentSink:
     def _add(self, kind: str, data: bytes) -> str:
         if self.keep:
             self.found.append((kind, data))
-        return hash_bytes(data, self.algorithm).hex()
+        return self._hash(data).hex()
 
 
 Redactor = Callable[[bytes], bytes]

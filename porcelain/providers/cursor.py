@@ -7,14 +7,13 @@ can be compared with the raw bytes of a source.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from msgspec import Struct, field
 
-from porcelain.providers.reader import Container, LeftOut, Seen
+from porcelain.providers.reader import Container, LeftOut, Seen, SourceKind
 
 #: Bytes before the cursor that are compared.
 TAIL = 1024 * 1024
@@ -74,7 +73,7 @@ class Cursor(Struct, frozen=True, kw_only=True):
     conversation: str
     path: str
     src: str = ""
-    kind: str = "transcript"
+    kind: SourceKind = "transcript"
     stream: str | None = None
     batch: str | None = None
     device: int = 0
@@ -106,11 +105,24 @@ def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
     )
 
 
+def is_same_log(cursor: Cursor, stat: os.stat_result) -> bool:
+    """Whether the file is the one that the cursor is about and has not become shorter: by all signs an agent went on
+    writing it. Landing compares what stood there before."""
+    return (
+        cursor.size <= stat.st_size
+        and cursor.inode == stat.st_ino
+        and cursor.device == stat.st_dev
+        and cursor.state in ("active", "pending", "conflict")
+    )
+
+
 def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str:
     """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``, none of them before ``start``; ``key`` is at most
     64 bytes."""
+    from hashlib import blake2b
+
     start = max(start, offset - TAIL)
-    keyed = hashlib.blake2b(key=key, digest_size=16)
+    keyed = blake2b(key=key, digest_size=16)
     while start < offset and (piece := os.pread(descriptor, offset - start, start)):
         keyed.update(piece)
         start += len(piece)
@@ -118,7 +130,8 @@ def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str
 
 
 def unchanged_files(cursors: Mapping[str, Cursor]) -> Seen:
-    """What discovery may take for known: the paths among ``cursors`` whose files have not changed."""
+    """What discovery may take for known: the paths among ``cursors`` whose files have not changed, or are conversations
+    that may have grown, so that only landing opens them."""
 
     def seen(path: str) -> str | None:
         cursor = cursors.get(path)
@@ -128,9 +141,9 @@ def unchanged_files(cursors: Mapping[str, Cursor]) -> Seen:
             stat = os.stat(path)
         except OSError:
             return None
-        if not is_same_file(cursor, stat):
-            return None
-        return "" if cursor.state == "left-out" else cursor.conversation
+        if is_same_file(cursor, stat):
+            return "" if cursor.state == "left-out" else cursor.conversation
+        return cursor.conversation if is_same_log(cursor, stat) else None
 
     return seen
 

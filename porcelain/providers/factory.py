@@ -40,7 +40,7 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.factory_blocks import Block, Blocks, Image, text_of
-from porcelain.providers.factory_discover import Tag, caller, discover, discover_known, recognise, roots
+from porcelain.providers.factory_discover import PARSER, Tag, caller, discover, discover_known, recognise
 from porcelain.providers.jsonlines import read_entries
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
@@ -55,12 +55,10 @@ __all__ = [
     "discover_known",
     "read_line",
     "recognise",
-    "roots",
 ]
 
 NAME = "factory"
 DIALECT = "factory/1"
-PARSER = "1"
 TITLE_ENTRY = "session_start"
 
 
@@ -132,7 +130,9 @@ _FLAGS: dict[str, list[str]] = {
 }
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line of a transcript, or of the whole settings of a session."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
@@ -147,7 +147,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
             return _message(data, stated, source, sink), state.values
         return _other(data, stated, sink), state.values
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

@@ -21,6 +21,9 @@ from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects, parse
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
 SETTINGS = ".settings.json"
 #: Ends the native id in the name of a conversation of which there are several.
 _COPY = "~"
@@ -82,15 +85,6 @@ def caller(tags: list[Tag] | None) -> Metadata | None:
     return None
 
 
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folder of sessions, if it exists: below ``FACTORY_DIR``, else below the ``.factory`` of
-    ``FACTORY_HOME_OVERRIDE``, else below the one of ``home``."""
-    folder = environment.get("FACTORY_DIR")
-    other_home = environment.get("FACTORY_HOME_OVERRIDE")
-    factory = Path(folder) if folder else (Path(other_home) if other_home else home) / ".factory"
-    return [factory / "sessions"] if (factory / "sessions").is_dir() else []
-
-
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (a ``sessions`` folder, its parent, or any folder of transcripts), by path;
     children go with the session that started them where that is there."""
@@ -99,13 +93,18 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
 
 def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut]:
     """As ``discover``; ``cursors`` of earlier imports, by path, keep what has not changed from being opened."""
-    return _discover(root, unchanged_files(cursors), lambda path: cursors[path].stream)
+
+    def stream_of(path: str) -> str | None:
+        cursor = cursors.get(path)
+        return cursor.stream if cursor is not None and cursor.state != "gone" else None
+
+    return _discover(root, unchanged_files(cursors), stream_of)
 
 
 def _discover(
     root: Path, seen: Seen, stream_of: Callable[[str], str | None]
 ) -> Iterator[Conversation | LeftOut]:
-    """``stream_of`` says which stream a path is that ``seen`` knows."""
+    """``stream_of`` says which stream a path was imported as, changed since or not."""
     if (root / "sessions").is_dir():
         root = root / "sessions"
     found: list[_Found] = []
@@ -142,7 +141,9 @@ def recognise(path: Path) -> Conversation | None:
 
 
 def _conversations(found: list[_Found], root: str) -> Iterator[Conversation]:
-    callers = {one.native_id: one.caller for one in reversed(found)}
+    callers: dict[str, str] = {}
+    for one in found:  # of copies of one session the first that says
+        callers[one.native_id] = callers.get(one.native_id) or one.caller
     children: dict[str, list[_Found]] = {}
     mains: list[_Found] = []
     for one in found:
@@ -189,7 +190,7 @@ def _transcript(
     stem = os.path.basename(path).removesuffix(".jsonl")
     if known == stem:
         return _Found(stem, "", path, settings)
-    stream = stream_of(path) if known is not None else None
+    stream = stream_of(path)
     if known is not None and stream is not None and stream != "main":
         return _Found(stream, known.partition(_COPY)[0], path, settings)
     try:
@@ -208,7 +209,8 @@ def _transcript(
         reason = "no-conversation"
     if reason is not None:
         return LeftOut(path=path, reason=reason, size=stat.st_size, mtime_ns=stat.st_mtime_ns)
-    started_by = _caller(settings) if settings is not None else ""
+    # One that was landed as a conversation of its own, before what started it was found, stays one.
+    started_by = _caller(settings) if settings is not None and stream != "main" else ""
     return _Found(sniffed.session or stem, started_by, path, settings)
 
 

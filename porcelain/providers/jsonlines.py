@@ -25,8 +25,9 @@ from porcelain.providers.records import Record
 
 #: Bytes read at a time.
 BLOCK = 1024 * 1024
-#: Lines that are looked at to tell what a file is.
+#: Lines that are looked at to tell what a file is, and bytes that are read at a time for that.
 HEAD_LINES = 12
+HEAD_BLOCK = 32 * 1024
 BOM = b"\xef\xbb\xbf"
 
 NOT_JSON = "not-json"
@@ -46,6 +47,7 @@ _SURROGATES = re.compile(
     rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})",
     re.DOTALL,
 )
+_HALF_OF_A_PAIR = re.compile(rb"\\u[dD]")
 _ANYTHING = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 #: Looking for the next whole record in a damaged line reads at most this many times the line's own length.
@@ -85,16 +87,16 @@ class Fragment(Struct, frozen=True):
     reason: str | None
 
 
-def read_lines(file: BinaryIO, offset: int, ord: int, end: int) -> Iterator[Line]:
+def read_lines(file: BinaryIO, offset: int, ord: int, end: int, block_size: int = BLOCK) -> Iterator[Line]:
     """The lines of ``file`` in the byte range ``offset .. end``, numbered from ``ord``; blank ones too.
 
-    Reads ``BLOCK`` bytes at a time and holds one block and one line. Only the last line can have ``ended`` False, and
-    it is given only when it is not empty.
+    Reads ``block_size`` bytes at a time and holds one block and one line. Only the last line can have ``ended`` False,
+    and it is given only when it is not empty.
     """
     file.seek(offset)
     held: list[bytes] = []
     left = end - offset
-    while left > 0 and (block := file.read(min(BLOCK, left))):
+    while left > 0 and (block := file.read(min(block_size, left))):
         left -= len(block)
         pieces = block.split(b"\n")
         last = pieces.pop()
@@ -115,7 +117,7 @@ def read_lines(file: BinaryIO, offset: int, ord: int, end: int) -> Iterator[Line
 def first_objects(file: BinaryIO, decoder: Decoder[Read_co]) -> Iterator[tuple[Line, Read_co]]:
     """The first ``HEAD_LINES`` lines that are not blank, with what ``decoder`` makes of each: enough to tell whose file
     it is. Those that it cannot read are left out."""
-    lines = read_lines(file, 0, 1, os.fstat(file.fileno()).st_size)
+    lines = read_lines(file, 0, 1, os.fstat(file.fileno()).st_size, HEAD_BLOCK)
     for line in islice((line for line in lines if not is_blank(line.data)), HEAD_LINES):
         try:
             head = parse(decoder, line.data)
@@ -137,6 +139,17 @@ def is_whole_object(data: bytes) -> bool:
 def repair_surrogates(data: bytes) -> bytes:
     r"""Replace every ``\uD8xx``/``\uDCxx`` escape without its partner by ``\ufffd``; pairs and lengths stay."""
     return _SURROGATES.sub(lambda m: b"\\ufffd" if m.group(1) else m.group(0), data)
+
+
+def is_fit(data: bytes) -> bool:
+    """Whether ``data``, one line or many, is fit for any JSON parser as it is, so that ``repair`` would change nothing.
+    May be False for what it would not change."""
+    if _HALF_OF_A_PAIR.search(data):
+        return False
+    try:
+        return data.isascii() or bool(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return False
 
 
 def repair(data: bytes) -> tuple[bytes, tuple[int, int] | None]:
@@ -168,11 +181,13 @@ def parse(decoder: Decoder[Read_co], data: bytes) -> Read_co:
     return decoder.decode(clean)
 
 
-def read_entries(line: bytes, read_object: ReadObject, is_entry: IsEntry) -> list[Entry]:
+def read_entries(
+    line: bytes, read_object: ReadObject, is_entry: IsEntry, *, fit: bool = False
+) -> list[Entry]:
     """The entries of one line. ``read_object`` makes a record of the bytes of one whole JSON object;
     ``is_entry`` says whether an object that was found inside a damaged line is a record of this agent and not a piece
-    of one."""
-    clean, foreign = repair(line)
+    of one. ``fit``: the line is known to need no repair."""
+    clean, foreign = (line, None) if fit else repair(line)
     if is_too_deep(clean):
         return [Entry(None, 0, len(line), damage=TOO_DEEP)]
     try:

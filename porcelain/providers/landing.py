@@ -223,7 +223,7 @@ class _Landing:
         if cursor is not None and progress.offset and self._slot(source, file) != cursor.slot:
             self._land_slot(source, file, reader, builder, writer)
         lines = jsonlines.read_lines(file, progress.offset, progress.ord, size)
-        for line, clean in reader.replace_secrets(lines):
+        for line, clean, fit in reader.replace_secrets(lines):
             length = len(line.data)
             blank = jsonlines.is_blank(line.data)
             if not line.ended and (blank or not jsonlines.is_whole_object(clean)):
@@ -238,7 +238,7 @@ class _Landing:
             if not blank:
                 facts.lines += not progress.open_line
                 builder.add_line(length + 1)
-                for placed in reader.read(line.data, clean):
+                for placed in reader.read(line.data, clean, fit=fit):
                     writer.write(line.ord, line.offset, placed)
             progress.open_line = not line.ended
             progress.offset = line.offset + length + line.ended
@@ -254,20 +254,20 @@ class _Landing:
         self, source: Source, file: BinaryIO, reader: LineReader, builder: PageBuilder, writer: RowWriter
     ) -> None:
         """Land the line in the slot once more, after it was rewritten in place."""
-        for line, clean in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, source.slot)):
+        for line, clean, fit in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, source.slot)):
             builder.add_line(len(line.data) + 1)
-            for placed in reader.read(line.data, clean):
+            for placed in reader.read(line.data, clean, fit=fit):
                 writer.write(line.ord, line.offset, placed)
 
     def _land_content(self, source: Source, file: BinaryIO, end: int) -> Iterator[LandedChunk]:
         """Read what was landed before, up to ``end``, for its content alone."""
         reader = self._reader(source, ReaderState())
-        for line, clean in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, end)):
+        for line, clean, fit in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, end)):
             if self.chunk.source_bytes >= CHUNK_BYTES:
                 yield self.take_chunk()
             self.chunk.source_bytes += len(line.data) + 1
             if not jsonlines.is_blank(line.data):
-                for placed in reader.read(line.data, clean):
+                for placed in reader.read(line.data, clean, fit=fit):
                     if placed.entry.record is None:
                         self._sink.blob(placed.data, OCTETS)
 

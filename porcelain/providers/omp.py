@@ -32,15 +32,14 @@ from porcelain.providers import pi
 from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import NAME_LENGTH, NONE, PATH_LENGTH, Shape, line_part, name
 from porcelain.providers.jsonlines import parse, read_entries
-from porcelain.providers.omp_discover import discover, recognise, roots
+from porcelain.providers.omp_discover import PARSER, discover, recognise
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Dropped, Part, Record
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise"]
 
 NAME = "oh-my-pi"
 DIALECT = "oh-my-pi/1"
-PARSER = "1"
 TITLE_ENTRY = "session title title_change"
 
 _HEADER_ONLY = (
@@ -96,7 +95,9 @@ _LINE = Shape(_Line, nested={"message": _Message})
 _DETAILS = msgspec.json.Decoder(_Details)
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line."""
     further: list[Entry] = []
 
@@ -113,7 +114,7 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
             record = _entry(stated, state, parts=[line_part(data, (), sink)])
         else:
             before = state.values.get("_run")
-            record = _as_pi(data, source, state, sink)
+            record = pi.read_object(data, state, sink)
             if before and _is_delegated(stated.message):
                 state.values = {**state.values, "_run": before}
             if stated.message is not None and kind == "message":
@@ -121,19 +122,12 @@ def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink
                 further.extend(Entry(child, 0, len(line), pi.surroundings(state)) for child in children)
         return record, pi.surroundings(state)
 
-    found = read_entries(line, read, _is_entry)
+    found = read_entries(line, read, _is_entry, fit=fit)
     return [*found, *further] if len(found) == 1 else found
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:
     return "type" in fields and ("timestamp" in fields or "updatedAt" in fields)
-
-
-def _as_pi(data: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Record:
-    """The record that Pi's reader makes of the one whole object ``data``."""
-    (entry,) = pi.read_line(data, source, state, sink)
-    assert entry.record is not None
-    return entry.record
 
 
 def _header(data: bytes, line: _Line, state: ReaderState, sink: ContentSink) -> Record:

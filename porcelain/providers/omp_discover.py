@@ -1,8 +1,9 @@
 """Where oh-my-pi keeps its conversations, which files make up one, and how they are told from Pi's.
 
 ``sessions/<folder>/<time>_<id>.jsonl`` is a conversation; its sub-agents stand in the folder ``<time>_<id>/`` beside it
-as ``<n>-<Name>.jsonl``, theirs in ``<n>-<Name>/`` in turn. The id is that of the header, which is the first line or,
-where there is a slot for the title, the second. Pi may keep its conversations in the same folder: a file is oh-my-pi's
+as ``<n>-<Name>.jsonl``, theirs in ``<n>-<Name>/`` in turn. They are that conversation's also where its own file is not
+there, or says nothing yet. The id is that of the header, which is the first line or, where there is a slot for the
+title, the second. Pi may keep its conversations in the same folder: a file is oh-my-pi's
 when something in its first lines is written by oh-my-pi alone.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,11 @@ from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
 
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
+#: The name of a session's folder, with the session's id.
+_SESSION = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z_(.+)\Z")
 _AGENT = re.compile(r"(\d+-.+)\.jsonl\Z")
 _OWN_TYPES = frozenset(
     {
@@ -58,18 +64,6 @@ class _Sniffed(Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders of sessions that exist: below ``PI_CODING_AGENT_DIR``, else below the folder that ``PI_CONFIG_DIR``
-    names in ``home``; and the one in ``XDG_DATA_HOME``."""
-    agent = environment.get("PI_CODING_AGENT_DIR")
-    config = environment.get("PI_CONFIG_DIR") or ".omp"
-    data = environment.get("XDG_DATA_HOME")
-    folders = [(Path(agent) if agent else home / config / "agent") / "sessions"]
-    if data and not agent:
-        folders.append(Path(data) / "omp" / "sessions")
-    return [folder for folder in folders if folder.is_dir()]
-
-
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (a ``sessions`` folder, what holds it, or any folder of transcripts), by path."""
     for inside in ("sessions", os.path.join("agent", "sessions")):
@@ -78,11 +72,18 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             break
     for folder, names, files in os.walk(root):
         transcripts = sorted(name for name in files if name.endswith(".jsonl"))
+        owners = {name for name in names if _SESSION.match(name)}
         for name in transcripts:
-            yield _conversation(os.path.join(folder, name), str(root), seen)
+            path = os.path.join(folder, name)
+            yield (found := _conversation(path, str(root), seen))
+            if isinstance(found, Conversation):
+                owners.discard(name.removesuffix(".jsonl"))
+        for name in sorted(owners):
+            if agents := tuple(_agents(path := os.path.join(folder, name) + ".jsonl")):
+                yield _without_file(path, str(root), agents)
         # The folder of a session's file belongs to that conversation.
         stems = {name.removesuffix(".jsonl") for name in transcripts}
-        names[:] = sorted(set(names) - stems)
+        names[:] = sorted(set(names) - stems - owners)
 
 
 def recognise(path: Path) -> Conversation | None:
@@ -115,6 +116,12 @@ def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
         slot = sniffed.slot
     main = Source(path=path, src=name, slot=slot)
     return Conversation(provider="oh-my-pi", native_id=known, root=root, sources=(main, *_agents(path)))
+
+
+def _without_file(path: str, root: str, agents: tuple[Source, ...]) -> Conversation:
+    """The conversation whose file would be ``path``, of its sub-agents alone."""
+    name = os.path.basename(path).removesuffix(".jsonl")
+    return Conversation(provider="oh-my-pi", native_id=name.rpartition("_")[2], root=root, sources=agents)
 
 
 def _agents(path: str) -> Iterator[Source]:

@@ -40,7 +40,7 @@ from porcelain.providers.content import ContentSink
 from porcelain.providers.decoding import PATH_LENGTH, count, line_part, name
 from porcelain.providers.documents_landing import ABOUT, Documents
 from porcelain.providers.documents_landing import land_documents as land
-from porcelain.providers.opencode_discover import discover, discover_known, is_container, recognise, roots
+from porcelain.providers.opencode_discover import PARSER, discover, discover_known, is_container, recognise
 from porcelain.providers.opencode_parts import MESSAGE, PART, Message, Parts, SourcePart, TokenCounts
 from porcelain.providers.opencode_tree import About
 from porcelain.providers.reader import Entry, ReaderState, Source
@@ -60,12 +60,10 @@ __all__ = [
     "read_documents",
     "read_line",
     "recognise",
-    "roots",
 ]
 
 NAME = "opencode"
 DIALECT = "opencode/1"
-PARSER = "1"
 TITLE_ENTRY = "session"
 
 _FORK = re.compile(r" \(fork #(\d{1,9})\)\Z")
@@ -77,7 +75,9 @@ _MESSAGE_ONLY = ("id", "sessionID", "parentID", "role")
 _TYPED = frozenset({"file", "agent", "subtask"})
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """Nothing: no source of this agent has lines."""
     return ()
 

@@ -16,11 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from porcelain.providers import opencode_database, opencode_tree
+from porcelain.providers.agents import OPENCODE_DATABASE
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.files import open_file
 from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 
-_DATABASE = "opencode*.db"
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
+
 #: Folders of a data folder that hold no session and may be large.
 _SKIPPED = frozenset({"bin", "log", "node_modules", "part", "repos", "snapshot", "tool-output", "worktree"})
 #: Ends the native id in the name of a conversation of which there are several.
@@ -36,22 +39,6 @@ class _Found(Struct):
     src: str
     stamp: str
     size: int = 0
-
-
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The data folder, if it exists: below ``XDG_DATA_HOME``, else ``~/.local/share``, on every system; and the
-    database that ``OPENCODE_DB`` names, where it lies elsewhere."""
-    data = environment.get("XDG_DATA_HOME")
-    folder = (Path(data) if data else home / ".local" / "share") / "opencode"
-    found = [folder] if folder.is_dir() else []
-    named = environment.get("OPENCODE_DB")
-    if named:
-        database = folder / named
-        if database.is_file() and not (
-            database.parent == folder and fnmatch.fnmatch(database.name, _DATABASE)
-        ):
-            found.append(database)
-    return found
 
 
 def is_container(path: Path) -> bool:
@@ -110,7 +97,9 @@ def _containers(root: str) -> Iterator[tuple[str, str]]:
     storage = os.path.join(root, "storage")
     walk = os.walk(root)
     for folder, names, files in walk:
-        databases += [os.path.join(folder, name) for name in files if fnmatch.fnmatch(name, _DATABASE)]
+        databases += [
+            os.path.join(folder, name) for name in files if fnmatch.fnmatch(name, OPENCODE_DATABASE)
+        ]
         if opencode_tree.is_tree(folder):
             trees.append(folder)
             names.clear()

@@ -48,16 +48,15 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.jsonlines import read_entries
-from porcelain.providers.pi_discover import discover, recognise, roots
+from porcelain.providers.pi_discover import PARSER, discover, recognise
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Changes, Dropped, Part, Record, Usage
 from porcelain.providers.times import from_milliseconds, instant
 
-__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise", "roots"]
+__all__ = ["DIALECT", "NAME", "PARSER", "TITLE_ENTRY", "discover", "read_line", "recognise"]
 
 NAME = "pi"
 DIALECT = "pi/1"
-PARSER = "1"
 TITLE_ENTRY = "session_info"
 
 
@@ -141,20 +140,25 @@ _FLAGS: dict[str, list[str]] = {
 }
 
 
-def read_line(line: bytes, source: Source, state: ReaderState, sink: ContentSink) -> Iterable[Entry]:
+def read_line(
+    line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
+) -> Iterable[Entry]:
     """The entries of one line."""
 
     def read(data: bytes) -> tuple[Record, Mapping[str, str]]:
-        stated = _LINE.decode(data)
-        if stated.type == "session":
-            record = _header(data, stated, state, sink)
-        elif stated.message is not None and stated.type == "message":
-            record = _message(data, stated, stated.message, run_of(stated, state), sink)
-        else:
-            record = _other(data, stated, run_of(stated, state), sink)
-        return record, surroundings(state)
+        return read_object(data, state, sink), surroundings(state)
 
-    return read_entries(line, read, _is_entry)
+    return read_entries(line, read, _is_entry, fit=fit)
+
+
+def read_object(data: bytes, state: ReaderState, sink: ContentSink) -> Record:
+    """The record of one whole object, fit for any JSON parser. Raises ``msgspec.DecodeError`` for what is none."""
+    stated = _LINE.decode(data)
+    if stated.type == "session":
+        return _header(data, stated, state, sink)
+    if stated.message is not None and stated.type == "message":
+        return _message(data, stated, stated.message, run_of(stated, state), sink)
+    return _other(data, stated, run_of(stated, state), sink)
 
 
 def run_of(line: Line, state: ReaderState) -> str | UnsetType:
@@ -166,8 +170,14 @@ def run_of(line: Line, state: ReaderState) -> str | UnsetType:
 
 
 def surroundings(state: ReaderState) -> dict[str, str]:
-    """What the header said, without what the reader keeps for itself."""
-    return {key: value for key, value in state.values.items() if key[0] != "_"}
+    """What the header said, without what the reader keeps for itself; the very dict of the line before when nothing
+    changed."""
+    if state.shown is None or state.shown[0] is not state.values:
+        found = {key: value for key, value in state.values.items() if key[0] != "_"}
+        if state.shown is not None and state.shown[1] == found:
+            found = state.shown[1]
+        state.shown = state.values, found
+    return state.shown[1]
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

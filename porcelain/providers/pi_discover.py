@@ -8,7 +8,7 @@ folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects
 from porcelain.providers.reader import Conversation, LeftOut, Seen, Source, nothing_seen
+
+#: Of the reader: files that another one read are read again.
+PARSER = "1"
 
 _OWN_TYPES = frozenset(
     {
@@ -69,15 +72,6 @@ class _Sniffed(Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-
-
-def roots(environment: Mapping[str, str], home: Path) -> list[Path]:
-    """The folders of sessions that exist: the overrides of ``PI_CODING_AGENT_SESSION_DIR`` and ``PI_CODING_AGENT_DIR``,
-    else the one below ``home``."""
-    sessions = environment.get("PI_CODING_AGENT_SESSION_DIR")
-    agent = environment.get("PI_CODING_AGENT_DIR")
-    folder = Path(sessions) if sessions else (Path(agent) if agent else home / ".pi" / "agent") / "sessions"
-    return [folder] if folder.is_dir() else []
 
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:

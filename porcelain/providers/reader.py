@@ -69,8 +69,9 @@ class Container(Struct, frozen=True, kw_only=True):
     stamp: str
 
 
-#: What is known of a path from earlier imports, if the file has not changed since: the native id of its conversation,
-#: "" for a file that was left out, or None when it must be looked at. Lets discovery read nothing of what is unchanged.
+#: What is known of a path from earlier imports, if the file has not changed since or has only grown: the native id of
+#: its conversation, "" for an unchanged file that was left out, or None when it must be looked at. Lets discovery read
+#: nothing of what is known.
 Seen = Callable[[str], str | None]
 
 
@@ -93,22 +94,17 @@ class Entry(Struct):
 
 class ReaderState(Struct):
     """What a reader carries from line to line of one source, and from import to import (it is kept in the cursor):
-    plain strings only, so that it can be written as JSON."""
+    plain strings only, so that it can be written as JSON. ``shown`` is for a reader that never changes ``values`` but
+    puts others in their place: what it made of them (of the first dict, the second)."""
 
     values: dict[str, str] = msgspec.field(default_factory=dict)
+    shown: tuple[dict[str, str], dict[str, str]] | None = None
 
 
-class Provider(Protocol):
-    """What a provider module offers (module-level names; a module satisfies this protocol)."""
+class Discovery(Protocol):
+    """What the module beside a provider's offers that finds its conversations and reads no line for a record."""
 
-    NAME: str
-    DIALECT: str
     PARSER: str
-    #: The ``Record.entry`` whose label is the conversation's name, given by a person; several with blanks between them.
-    TITLE_ENTRY: str
-
-    def roots(self, environment: Mapping[str, str], home: Path) -> list[Path]:
-        """Folders to search, given the environment and the home folder (overrides of the agent honoured)."""
 
     def discover(self, root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
         """All conversations under a root, in a fixed order, and the files there that hold none."""
@@ -116,10 +112,20 @@ class Provider(Protocol):
     def recognise(self, path: Path) -> Conversation | None:
         """The conversation that one file is, with the files that belong to it; None when it is not this agent's."""
 
+
+class Provider(Discovery, Protocol):
+    """What a provider module offers (module-level names; a module satisfies this protocol)."""
+
+    NAME: str
+    DIALECT: str
+    #: The ``Record.entry`` whose label is the conversation's name, given by a person; several with blanks between them.
+    TITLE_ENTRY: str
+
     def read_line(
-        self, line: bytes, source: Source, state: ReaderState, sink: ContentSink
+        self, line: bytes, source: Source, state: ReaderState, sink: ContentSink, *, fit: bool = False
     ) -> Iterable[Entry]:
-        """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced."""
+        """Entries of one line (bytes without the newline) or of one whole document, secrets already replaced. ``fit``:
+        the line is known to be UTF-8 without lone surrogates."""
 
 
 class PartProvider(Provider, Protocol):

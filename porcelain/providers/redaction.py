@@ -8,7 +8,8 @@ paths, and placeholders that are shorter than the real format.
 How it is fast: every rule names an *anchor*, one or a few literal bytes that each match contains. All rules
 of one anchor are one compiled pattern that starts with it, so that the regular expression engine skips from
 anchor to anchor, and what stands before the anchor is tested by lookbehind. A chunk without secrets costs one
-such pass for each anchor; only lines in which a pass found something are worked on.
+pass for each anchor, by patterns that may find too much but never too little; only lines in which a pass found
+something are worked on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Rule(Struct, frozen=True):
 
     ``head``, ``lead`` and ``tail`` are patterns (``head`` of fixed width), ``anchor`` is one literal byte or
     more. The whole match is replaced, and must not start inside a longer word; with ``keep`` only what
-    ``tail`` matches is replaced. ``near`` is a lower-case word that must stand near the match.
+    ``tail`` matches is replaced. ``near`` is a lower-case word that must stand near the match. ``sign`` is
+    what each match contains too, beginning with the anchor of other rules: lines are looked for by it.
     """
 
     name: str
@@ -43,10 +45,19 @@ class Rule(Struct, frozen=True):
     example: bytes
     keep: bool = False
     near: bytes = b""
+    sign: bytes = b""
 
 
-def _token(name: str, head: bytes, anchor: bytes, tail: bytes, example: bytes, near: bytes = b"") -> Rule:
-    return Rule(name, head, anchor, b"", tail, example, near=near)
+def _token(
+    name: str,
+    head: bytes,
+    anchor: bytes,
+    tail: bytes,
+    example: bytes,
+    near: bytes = b"",
+    sign: bytes = b"",
+) -> Rule:
+    return Rule(name, head, anchor, b"", tail, example, near=near, sign=sign)
 
 
 def _value(
@@ -157,7 +168,7 @@ TABLE: tuple[Rule, ...] = (
            b"PMAK-" + _HEX[:24] + b"-" + _HEX[:34]),
     # Any service
     _token("jwt", b"", b"eyJ", rb"[\w-]{13,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
-           b"eyJ" + _FAKE[:33] + b".eyJ" + _FAKE[:40] + b"." + _FAKE[:43]),
+           b"eyJ" + _FAKE[:33] + b".eyJ" + _FAKE[:40] + b"." + _FAKE[:43], sign=b".eyJ"),
     _token("age-key", rb"AGE-SECRET-KEY", b"-", rb"1[A-Z0-9]{58}", b"AGE-SECRET-KEY-1" + _FAKE[:58].upper()),
     _token("private-key", rb"-----", b"B", rb"EGIN" + _PEM_NAME + _PEM_BODY + _PEM_END, _PEM_KEY),
     _value("authorization", b"", b"uthorization", _SCHEME, _CREDENTIAL, b"Authorization: Basic ZmFrZTpmYWtl"),
@@ -185,6 +196,8 @@ _EDGES = (
 # At these frequent anchors a token is tried only if this much of one follows, and not inside a UUID.
 _GATE = rb"(?=[A-Za-z0-9%_-]{16})"
 _GATES = {b"A": _GATE, b"_": _GATE, b".": _GATE, b"-": rb"(?<![0-9a-f]{2}-)" + _GATE}
+# What is looked for first asks for more, which all tokens behind these anchors have: many names have less.
+_LONGER = dict.fromkeys((b"_", b".", b"-"), rb"(?=.{16}[A-Za-z0-9%+/=._-]{4})")
 
 
 def _branch(rule: Rule) -> bytes:
@@ -205,17 +218,39 @@ def _scanners() -> tuple[tuple[re.Pattern[bytes], tuple[Rule, ...]], ...]:
         rules = [rule for rule in TABLE if rule.anchor == anchor]
         gated = [rule for rule in rules if not rule.keep and anchor in _GATES]
         free = [rule for rule in rules if rule not in gated]
-        branches = [_branch(rule) for rule in free]
-        if gated:
-            branches.insert(0, rb"%s(?:%s)" % (_GATES[anchor], b"|".join(map(_branch, gated))))
-        pattern = re.compile(rb"%s(?:%s)" % (re.escape(anchor), b"|".join(branches)))
+        pattern = _pattern(anchor, gated, list(map(_branch, free)))
         scanners.append((pattern, (*gated, *free)))
     return tuple(scanners)
 
 
+def _pattern(anchor: bytes, gated: list[Rule], branches: list[bytes], gate: bytes = b"") -> re.Pattern[bytes]:
+    if gated:
+        gate = _GATES[anchor] + gate
+        branches = [rb"%s(?:%s)" % (gate, b"|".join(map(_branch, gated))), *branches]
+    return re.compile(rb"%s(?:%s)" % (re.escape(anchor), b"|".join(branches)))
+
+
 # Escapes of printable ASCII other than the quote and the backslash; more backslashes mean JSON inside JSON.
 _ESCAPE = re.compile(rb"\\\\*(?:u00(2[013-9A-Fa-f]|[346][0-9A-Fa-f]|5[0-9ABD-Fabd-f]|7[0-9A-Ea-e])|/)")
-_ESCAPE_HINTS = (re.compile(rb"\\u00[2-7]"), re.compile(rb"\\/"))
+_ESCAPE_HINT = re.compile(rb"\\(?:u00[2-7]|/)")
+
+
+@cache
+def _detectors() -> tuple[re.Pattern[bytes], ...]:
+    """Patterns of which one at least matches in every line that a rule would change something in."""
+    found = [_ESCAPE_HINT]
+    for anchor in dict.fromkeys(rule.anchor for rule in TABLE):
+        rules = [rule for rule in TABLE if rule.anchor == anchor and not rule.sign]
+        gated = [rule for rule in rules if not rule.keep and anchor in _GATES]
+        branches = [_branch(rule) for rule in rules if rule not in gated]
+        branches += [
+            re.escape(rule.sign[len(anchor) :])
+            for rule in TABLE
+            if rule.sign and rule.sign.startswith(anchor)
+        ]
+        if rules:
+            found.append(_pattern(anchor, gated, branches, _LONGER.get(anchor, b"")))
+    return tuple(found)
 
 
 def redact(data: bytes) -> bytes:
@@ -225,9 +260,7 @@ def redact(data: bytes) -> bytes:
     redacting again changes nothing. Secrets written with JSON escapes of printable ASCII are found too.
     """
     suspects = set[int]()
-    for pattern, _rules in _scanners():
-        suspects.update(_lines_with(pattern, data))
-    for pattern in _ESCAPE_HINTS:
+    for pattern in _detectors():
         suspects.update(_lines_with(pattern, data))
     if not suspects:
         return data

@@ -45,8 +45,11 @@ class LineReader:
         self._sink = sink
         self._redact = redact
 
-    def replace_secrets(self, lines: Iterator[jsonlines.Line]) -> Iterator[tuple[jsonlines.Line, bytes]]:
-        """Each line with its bytes after secrets were replaced: the same object when there were none."""
+    def replace_secrets(
+        self, lines: Iterator[jsonlines.Line]
+    ) -> Iterator[tuple[jsonlines.Line, bytes, bool]]:
+        """Each line with its bytes after secrets were replaced, the same object when there were none, and whether those
+        are known to need no repair."""
         batch: list[jsonlines.Line] = []
         held = 0
         for line in lines:
@@ -57,16 +60,17 @@ class LineReader:
                 batch, held = [], 0
         yield from self._replaced(batch)
 
-    def _replaced(self, batch: list[jsonlines.Line]) -> Iterator[tuple[jsonlines.Line, bytes]]:
+    def _replaced(self, batch: list[jsonlines.Line]) -> Iterator[tuple[jsonlines.Line, bytes, bool]]:
         joined = b"\n".join([line.data for line in batch])
         clean = self._redact(joined)
+        fit = jsonlines.is_fit(clean)
         if clean is joined or clean == joined:
-            return ((line, line.data) for line in batch)
-        return zip(batch, clean.split(b"\n"), strict=True)
+            return ((line, line.data, fit) for line in batch)
+        return zip(batch, clean.split(b"\n"), [fit] * len(batch), strict=True)
 
-    def read(self, raw: bytes, clean: bytes) -> list[Placed]:
-        """The entries of the line ``raw``, which is ``clean`` without its secrets."""
-        entries = list(self._provider.read_line(clean, self._source, self._state, self._sink))
+    def read(self, raw: bytes, clean: bytes, *, fit: bool = False) -> list[Placed]:
+        """The entries of the line ``raw``, which is ``clean`` without its secrets; ``fit`` as for ``read_line``."""
+        entries = list(self._provider.read_line(clean, self._source, self._state, self._sink, fit=fit))
         if len(entries) == 1 and entries[0].record is not None and entries[0].length == len(clean):
             return [Placed(entries[0], clean, 0, len(raw))]
         if clean == raw:
@@ -138,8 +142,8 @@ class RowWriter:
         if len(encoded) > MAX_SIZE:
             record = self._shortened(record, data)
             encoded = encode(record)
-        record_id = self._hash(encoded).hex()
-        if record_id in self._known:
+        key = self._hash(encoded)
+        if self._known and key.hex() in self._known:
             return
         stated = record.time if isinstance(record.time, str) else row.values.get(ROW_TIME)
         time = instant(stated) if stated is not None else None
@@ -153,10 +157,12 @@ class RowWriter:
                 builder.newest = time
         facts.records += 1
         if facts.first_record is None:
-            facts.first_record = record_id
-        if self._old is not None and facts.differs is None and record_id != next(self._old, record_id):
-            facts.differs = record_id
-        if builder.add_record(row, record, record_id, encoded):
+            facts.first_record = key.hex()
+        if self._old is not None and facts.differs is None:
+            record_id = key.hex()
+            if record_id != next(self._old, record_id):
+                facts.differs = record_id
+        if builder.add_record(row, record, key, encoded):
             _note_values(facts, row.values, time)
         if isinstance(record.label, str) and record.entry in self._title_entries:
             _note_title(facts, record.label, time)

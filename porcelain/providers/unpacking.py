@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, cast
-
-import zstandard
 
 from porcelain.providers.files import open_file
 
@@ -30,7 +26,12 @@ def open_source(path: str) -> Iterator[tuple[BinaryIO, os.stat_result, int]]:
         if not path.endswith(COMPRESSED):
             yield file, stat, stat.st_size
             return
-        with tempfile.TemporaryFile() as unpacked:
+        import shutil
+        from tempfile import TemporaryFile
+
+        import zstandard
+
+        with TemporaryFile() as unpacked:
             try:
                 reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
                 shutil.copyfileobj(cast(BinaryIO, reader), unpacked, 1024 * 1024)
@@ -45,6 +46,8 @@ def read_head(path: str, size: int) -> bytes:
     with open_file(path) as file:
         if not path.endswith(COMPRESSED):
             return file.read(size)
+        import zstandard
+
         try:
             return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read(size)
         except zstandard.ZstdError as error:

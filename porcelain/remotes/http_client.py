@@ -20,12 +20,15 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from objstore.errors import NotFound, ObjstoreError, StorageError, UsageError
-from objstore.pack.reader import Source
 from objstore.sync import messages
 from objstore.sync.manifest import Node, Scope
 from objstore.sync.transport import Hello, PieceSource, Receipt, Traffic, Transport
 from plumbing.options import Context
 from porcelain.remotes.config import Pusher, Remote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from objstore.pack.reader import Source
 
 #: Seconds without a byte after which the other side is given up.
 _TIMEOUT = 120.0

@@ -13,7 +13,7 @@ from objstore.errors import CheckFailed
 from objstore.fold import Envelope
 from objstore.refs import RefMove
 from objstore.snapshot import Snapshot
-from porcelain.lineage.store import INDEX
+from porcelain.lineage.facts.store import INDEX
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _GROUP = 1024

@@ -15,7 +15,8 @@ from objstore.sync.manifest import Scope
 from objstore.sync.transport import Transport
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable
-from plumbing.packing import keeps_content, tell_renamed
+from plumbing.packing import tell_renamed
+from plumbing.settings import keeps_content
 from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, pusher, seen_root
 from porcelain.remotes.urls import open_transport, parse_url, shown
 

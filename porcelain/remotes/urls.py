@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from objstore.errors import UsageError
-from objstore.store import Store
-from objstore.sync.stores import StoreTransport
 from objstore.sync.transport import Transport
 from plumbing.options import Context
-from plumbing.packing import keeps_content, served_folder
+from plumbing.packing import served_folder
+from plumbing.settings import keeps_content
 from porcelain.remotes.config import Pusher, Remote
 
 #: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be
@@ -147,6 +146,9 @@ def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterat
         with run_service([sys.executable, "-c", start, "upload-pack", "--", folder], context) as service:
             yield service
         return
+    from objstore.store import Store
+    from objstore.sync.stores import StoreTransport
+
     with Store.open(folder, read_only=pusher is None, lock_timeout=context.lock_timeout) as store:
         with store.snapshot() as view:
             content = keeps_content(view)

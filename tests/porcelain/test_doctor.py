@@ -14,8 +14,8 @@ import pytest
 
 from objstore.store import Store
 from porcelain.doctor_disk import count_lines
-from porcelain.lineage.retention import CLAUDE_DEFAULT_DAYS, expiring, retention_of
-from porcelain.lineage.usage_index import PREFIX
+from porcelain.lineage.adapters.retention import CLAUDE_DEFAULT_DAYS, expiring, retention_of
+from porcelain.lineage.usage.measuring import PREFIX
 from tests.porcelain.importing.driving import (
     CONVERSATIONS,
     TIDEPOOL,
@@ -223,11 +223,12 @@ def test_opencode_is_counted_in_its_database(tmp_path: Path) -> None:
 
 
 def test_what_nothing_was_compared_of_is_not_said_to_be_the_same(tmp_path: Path) -> None:
-    """A database that was imported from elsewhere is not counted again."""
+    """A database that was imported and is no longer there."""
     other = copy_home(tmp_path / "other") / ".local" / "share" / "opencode"
     store, home = tmp_path / "store", tmp_path / "home"
     home.mkdir()
     succeed(store, "import", other, home=home)
+    shutil.rmtree(other)
     lines = succeed(store, "doctor", home=home).out.splitlines()
     (row,) = [line for line in lines if line.startswith("OpenCode  ")]
     assert row.endswith("not compared")
@@ -349,3 +350,20 @@ def test_it_goes_by_the_name_of_lineage_too(home: Path, store: Path) -> None:
     plain = objstore(store, "doctor", "--json", home=home)
     named = objstore(store, "lineage", "doctor", "--json", home=home)
     assert (named.code, named.out) == (plain.code, plain.out)
+
+
+def test_conversations_that_were_imported_from_elsewhere(store: Path, home: Path, tmp_path: Path) -> None:
+    """A backup of OpenCode's folder is compared too, and what has changed in it since waits."""
+    backup = tmp_path / "backup"
+    shutil.copytree(home / ".local" / "share" / "opencode", backup)
+    before = agent(examined(store, home), "opencode")
+    succeed(store, "import", backup, home=home)
+    after = agent(examined(store, home), "opencode")
+    assert after["compared"] == 2 * before["compared"] > 0
+    assert after["disk_lines"] == after["store_lines"] == 2 * before["disk_lines"]
+    message = next((backup / "storage" / "message").rglob("*.json"))
+    message.unlink()
+    assert agent(examined(store, home), "opencode")["waiting"] == 1
+    shutil.rmtree(backup)
+    gone = agent(examined(store, home), "opencode")
+    assert (gone["compared"], gone["waiting"]) == (before["compared"], 0)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
+from objstore.store import Store
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.views.listing import session_rows
 from tests.porcelain.importing.driving import (
     TIDEPOOL,
     copy_home,
@@ -97,3 +101,25 @@ def test_no_store_and_bad_words(tmp_path: Path, store: Path) -> None:
     assert none.err.splitlines()[0] == f"objstore: {tmp_path / 'none'}: no store here"
     assert objstore(store, "status", "more").code == 2
     assert objstore(store, "status", "--bad").code == 2
+
+
+def test_counts_are_what_the_list_of_conversations_adds_up_to(store: Path, home: Path) -> None:
+    path = home / TIDEPOOL
+    gone = next(one for one in sorted((home / ".pi").rglob("*.jsonl")))
+    gone.unlink()
+    path.write_bytes(path.read_bytes().replace(b'"uuid":"', b'"uuid":"0', 3))
+    succeed(store, "import", home=home)
+    added: dict[str, Counter[str]] = defaultdict(Counter)
+    with Store.open(store) as opened_store, open_lineage(opened_store) as indexed:
+        for row in session_rows(indexed.projection(stored=True)):
+            added[row.provider].update(
+                conversations=1,
+                records=row.records,
+                files=row.sources,
+                gone=row.absent,
+                damaged=row.damage,
+                rewritten=row.conflicts,
+            )
+    agents = succeed(store, "status", "--json", home=home).json["agents"]
+    assert agents == added
+    assert all(sum(one[what] for one in agents.values()) for what in ("gone", "damaged", "rewritten"))

@@ -132,7 +132,9 @@ class Chain:
             )
             return write(header, change)
 
-        written = fitting(news, furthest(news, _reached(standing), self._budget), self._budget, attempt)
+        written = fitting(
+            news, lambda: furthest(news, _reached(standing), self._budget), self._budget, attempt
+        )
         assert written is not None
         standing.commit()
         return written

@@ -238,16 +238,20 @@ def next_round(
         return write(header, change)
 
     news = files[head.through_seq :]
-    return fitting(news, furthest(news, reached(files, fold), budget), budget, attempt)
+    return fitting(news, lambda: furthest(news, reached(files, fold), budget), budget, attempt)
 
 
 def fitting(
-    news: Sequence[Landed], reach: int, budget: int, attempt: Callable[[Sequence[Landed]], Written | None]
+    news: Sequence[Landed],
+    reach: Callable[[], int],
+    budget: int,
+    attempt: Callable[[Sequence[Landed]], Written | None],
 ) -> Written | None:
     """The first of ``news``, half of them, a quarter ... whose round ``attempt`` makes within ``budget`` bytes; more
-    than ``reach`` files cannot. A round of one file may be larger."""
+    files than ``reach`` says cannot. A round of one file may be larger."""
     count = len(news)
-    while count > 1 and count > reach:
+    most = reach() if count > 1 else count
+    while count > 1 and count > most:
         count = 1 + (count - 1) // 2
     while True:
         written = attempt(news[:count])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from objstore.errors import NotFound, UsageError
 from objstore.refs import quote
 from objstore.snapshot import Snapshot
 from objstore.store import load
+from porcelain.flow.chain.landed import pages
+from porcelain.providers.records import page_record_ids
 
 
 def landed_ref(store: str, provider: str, conversation: str) -> str:
@@ -38,15 +40,47 @@ def all_chains(view: Snapshot) -> dict[tuple[str, str, str], dict[str, bytes]]:
 
 
 def best_heads(view: Snapshot, prefix: str) -> dict[tuple[str, str], bytes]:
-    """For each (provider, conversation), the chain that covers most, then the smallest head id: what views show."""
-    best: dict[tuple[str, str], tuple[int, bytes]] = {}
-    for _, provider, conversation, key in conversations(view, prefix):
-        entry = load(view, key, "landing", "flow-round")
-        rank = (-int(entry.through_seq), key)
-        known = best.get((provider, conversation))
-        if known is None or rank < known:
-            best[provider, conversation] = rank
-    return {name: rank[1] for name, rank in sorted(best.items())}
+    """For each (provider, conversation), the chain under ``landed`` or ``flow`` that covers most: what views show."""
+    return {name: heads[0] for name, heads in ranked_heads(view, prefix).items()}
+
+
+def ranked_heads(view: Snapshot, prefix: str) -> dict[tuple[str, str], list[bytes]]:
+    """For each (provider, conversation), the different heads of all stores' chains under ``landed`` or ``flow``: first
+    the one that covers most."""
+    found: dict[tuple[str, str], list[tuple[str, bytes]]] = {}
+    for store, provider, conversation, key in conversations(view, prefix):
+        found.setdefault((provider, conversation), []).append((store, key))
+    return {name: ranked(view, *name, prefix, found[name]) for name in sorted(found)}
+
+
+def ranked(
+    view: Snapshot, provider: str, conversation: str, prefix: str, heads: Sequence[tuple[str, bytes]]
+) -> list[bytes]:
+    """A conversation's different heads, each given with its store: the one that covers most records first, then by id.
+    How many pages there are does not matter: a store that imports often has many small ones."""
+    stores = {key: store for store, key in heads}
+    if len(stores) == 1:
+        return [heads[0][1]]
+
+    def rank(key: bytes) -> tuple[int, int, bytes]:
+        through = int(load(view, key, "landing", "flow-round").through_seq)
+        landed: bytes | None = key
+        if prefix == "flow":
+            landed = view.ref(f"landed/{stores[key]}/{provider}/{conversation.split('@', 1)[0]}")
+        covered = len(different_records(view, landed, through)) if landed is not None else 0
+        return -covered, -through, key
+
+    return sorted(stores, key=rank)
+
+
+def different_records(view: Snapshot, landed: bytes, through: int | None = None) -> set[str]:
+    """The ids of the records in the pages of a landing chain, up to page ``through``."""
+    found: set[str] = set()
+    for number, page in enumerate(pages(view, landed), start=1):
+        if through is not None and number > through:
+            break
+        found.update(page_record_ids(page))
+    return found
 
 
 def find_conversation(view: Snapshot, text: str) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import overload
 
 import msgspec
@@ -22,10 +21,9 @@ from porcelain.flow.chain.landed import page_ids_after, page_records, pages
 from porcelain.flow.formats.sf import Round
 
 Put = Callable[[str, bytes], str]
-#: Files that are kept when they were read: more than a round covers as a rule.
-_KEPT_FILES = 32
+#: Files that are kept when they were read, or need not be packed: more than a round covers as a rule.
+KEPT_FILES = 32
 _LANDED = msgspec.msgpack.Decoder(Landed)
-_KIND_OF = {"SfNode": "flow-node", "SfRelation": "flow-relation", "SfUnresolved": "flow-unresolved"}
 
 
 def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
@@ -34,18 +32,25 @@ def landed_files(view: Snapshot, head: bytes) -> list[Landed]:
 
 
 def pack(file: Landed) -> bytes:
-    """A file as it is put away while others are read."""
-    return compress(msgspec.msgpack.encode(file), ZSTD)[1]
+    """A file as it is put away while others are read: the byte that says how it is compressed, then the rest."""
+    codec, payload = compress(msgspec.msgpack.encode(file), ZSTD)
+    return bytes((codec,)) + payload
+
+
+def _unpack(packed: bytes) -> Landed:
+    return _LANDED.decode(decompress(packed[0], packed[1:]))
 
 
 class LandedFiles(Sequence[Landed]):
-    """What assembly reads of a landing chain after page ``through``, and of files that were packed because they are
-    not stored yet. Each is read when it is asked for, and only the last few are kept: a conversation may be larger
-    than memory."""
+    """What assembly reads of a landing chain after page ``through``, and of files that are not stored yet, all but the
+    first of which are packed. Each is read when it is asked for, and only the last few are kept: a conversation may be
+    larger than memory."""
 
-    def __init__(self, view: Snapshot, head: bytes | None, through: int, fresh: Sequence[bytes]) -> None:
+    def __init__(
+        self, view: Snapshot, head: bytes | None, through: int, fresh: Sequence[Landed | bytes]
+    ) -> None:
         self._view = view
-        #: Ids of pages, then packed files; of these the numbers that this sequence has.
+        #: Ids of pages, then files that are not stored; of these the numbers that this sequence has.
         self._stored = page_ids_after(view, head, through) if head is not None else []
         self._fresh = fresh
         self._range = range(len(self._stored) + len(fresh))
@@ -60,20 +65,21 @@ class LandedFiles(Sequence[Landed]):
     def __getitem__(self, index: slice) -> LandedFiles: ...
     def __getitem__(self, index: int | slice) -> Landed | LandedFiles:
         if isinstance(index, slice):
-            part = copy(self)
-            part._range = self._range[index]
+            part = LandedFiles.__new__(LandedFiles)
+            part.__dict__ = {**self.__dict__, "_range": self._range[index]}
             return part
         number = self._range[index]
         found = self._kept.get(number)
         if found is None:
-            while len(self._kept) >= _KEPT_FILES:
+            while len(self._kept) >= KEPT_FILES:
                 del self._kept[next(iter(self._kept))]
             found = self._kept[number] = self._read(number)
         return found
 
     def _read(self, number: int) -> Landed:
         if number >= len(self._stored):
-            return _LANDED.decode(decompress(ZSTD, self._fresh[number - len(self._stored)]))
+            file = self._fresh[number - len(self._stored)]
+            return _unpack(file) if isinstance(file, bytes) else file
         page = load(self._view, bytes.fromhex(self._stored[number]), "page")
         return from_page(page, page_records(self._view, page))
 
@@ -89,11 +95,13 @@ def chain_head(view: Snapshot, head: bytes | None) -> Head:
 def put_round(written: Written, previous: str | None, put: Put) -> str:
     """Store a round and its frames; the id of the round object."""
     round_ = written.round
-    ids = [
-        put(_KIND_OF[type(frame).__name__], kinds.encode(from_frame(frame)))
-        for group in (round_.nodes, round_.relations, round_.unresolved)
-        for frame in group
-    ]
+    ids: list[str] = []
+    for kind, frames in (
+        ("flow-node", round_.nodes),
+        ("flow-relation", round_.relations),
+        ("flow-unresolved", round_.unresolved),
+    ):
+        ids += [put(kind, data) for data in kinds.encode_all([from_frame(frame) for frame in frames])]
     lists = [put("list", kinds.encode(ListOf(items=items))) for items in list_pieces(ids)]
     return put("flow-round", kinds.encode(from_round(round_, lists, previous)))
 

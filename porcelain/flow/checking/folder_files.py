@@ -12,7 +12,7 @@ from porcelain.flow.formats.sd import SdHeader, SdRecord
 from porcelain.flow.formats.sd_reading import check_sd, iter_sd
 from porcelain.flow.formats.sf import Round
 from porcelain.flow.formats.sf_reading import read_round
-from porcelain.importing.tasks import PROVIDERS
+from porcelain.providers.agents import PROVIDERS
 
 #: What adapters of ours are called. Lines of their sources may be blank, damaged, or hold several records, so that
 #: positions leave gaps; they only never go back within a file.

@@ -7,12 +7,12 @@ from pathlib import Path
 from objstore.errors import CheckFailed, UsageError
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Progress, Writer, counted, printable, say
+from plumbing.settings import keeps_content
 from plumbing.stores import open_store
 from porcelain.flow.checking.folder_check import check_folder
 from porcelain.flow.checking.folder_scan import Folder, scan
 from porcelain.flow.checking.junit import detail
 from porcelain.flow.folders.import_foreign import Found, Imported, conversations_of, import_conversation
-from porcelain.importing.keeping import keeps_content
 from porcelain.importing.run import import_lock
 
 SUMMARY = "take in a folder of .sd and .sf files"

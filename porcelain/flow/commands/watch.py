@@ -15,7 +15,7 @@ from porcelain.flow.folders.export_folder import export_chain
 from porcelain.flow.watching.changes import changes, has_events
 from porcelain.flow.watching.looking import Pass, Published, look
 from porcelain.importing.plan import find_roots
-from porcelain.importing.tasks import PROVIDERS
+from porcelain.providers.agents import PROVIDERS
 
 SUMMARY = "follow live agents and publish rounds as they grow"
 USAGE = "flow watch [--once] [--provider P]... [--interval SECONDS] [--export DIR] [--json] [PATH...]"

@@ -11,9 +11,8 @@ from objstore.chain import entries
 from objstore.errors import CheckFailed, NotFound, UsageError
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
-from objstore.store import load
 from porcelain.flow.chain.landed import page_records, pages
-from porcelain.flow.chain.naming import all_chains
+from porcelain.flow.chain.naming import all_chains, ranked
 from porcelain.flow.chain.store import stored_rounds
 from porcelain.flow.folders.import_foreign import files_ref
 from porcelain.flow.folders.import_kinds import FlowFile, Form
@@ -59,25 +58,31 @@ class OutFile(Struct, frozen=True):
 
 
 def all_tellings(view: Snapshot) -> dict[tuple[str, str], list[Chain]]:
-    """The tellings of every conversation by provider and quoted name, in each list the one that covers most first."""
-    found: dict[tuple[str, str], list[tuple[int, int, bytes, Chain]]] = {}
+    """The tellings of every conversation by provider and quoted name, in each list first the one that views show."""
+    found: dict[tuple[str, str], list[Chain]] = {}
     for (origin, provider, name), heads in sorted(all_chains(view).items()):
         chain = Chain(origin, provider, name, heads.get("landed"), heads.get("flow"))
-        reached = [
-            int(load(view, key, "landing", "flow-round").through_seq) if key is not None else 0
-            for key in (chain.flow, chain.landed)
-        ]
-        ranked = (-reached[0], -reached[1], chain.flow or chain.landed or b"", chain)
-        found.setdefault((provider, name), []).append(ranked)
-    return {
-        names: [one[-1] for one in sorted(ranked, key=lambda one: one[:3])]
-        for names, ranked in sorted(found.items())
-    }
+        found.setdefault((provider, name), []).append(chain)
+    return {names: _ranked(view, *names, chains) for names, chains in sorted(found.items())}
+
+
+def _ranked(view: Snapshot, provider: str, name: str, chains: list[Chain]) -> list[Chain]:
+    for prefix in ("flow", "landed"):
+        heads = [(one.origin, key) for one in chains if (key := getattr(one, prefix)) is not None]
+        if heads:
+            best = ranked(view, provider, name, prefix, heads)[0]
+            return sorted(chains, key=lambda one: getattr(one, prefix) != best)
+    return chains
 
 
 def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
     """All tellings of one conversation, the one that covers most first."""
-    return all_tellings(view).get((provider, name), [])
+    chains = [
+        Chain(origin, provider, name, heads.get("landed"), heads.get("flow"))
+        for (origin, *names), heads in sorted(all_chains(view).items())
+        if names == [provider, name]
+    ]
+    return _ranked(view, provider, name, chains)
 
 
 def pick_chain(view: Snapshot, provider: str, name: str, origin: str | None) -> Chain:

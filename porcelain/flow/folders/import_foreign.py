@@ -38,7 +38,8 @@ from porcelain.flow.formats.sd import SdHeader
 from porcelain.flow.formats.sd_reading import iter_sd
 from porcelain.flow.formats.sf_reading import read_round
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
-from porcelain.importing.tasks import PROVIDERS, provider_module
+from porcelain.importing.tasks import provider_module
+from porcelain.providers.agents import PROVIDERS
 from porcelain.providers.content import ContentSink
 from porcelain.providers.records import Landing
 

@@ -30,7 +30,7 @@ from porcelain.flow.formats.sd import (
 )
 from porcelain.flow.formats.sd_reading import read_sd
 from porcelain.flow.views.content import Get, content_bytes
-from porcelain.importing.tasks import PROVIDERS
+from porcelain.providers.agents import PROVIDERS
 from porcelain.providers.content import ContentSink
 from porcelain.providers.pages import NO_DIGEST
 from porcelain.providers.records import Changes, Dropped, Page, Part, Record, Usage

@@ -75,11 +75,16 @@ def instant(text: str) -> int | None:
 
 def rfc3339nano(ns: int) -> str:
     """The text of an instant (nanoseconds since 1970): ``2026-01-01T00:00:11.1Z``."""
-    seconds, fraction = divmod(ns, NS_PER_SECOND)
-    days, second = divmod(seconds, 86_400)
-    day = date.fromordinal(days + _EPOCH_DAY).isoformat()
+    minutes, rest = divmod(ns, 60 * NS_PER_SECOND)
+    second, fraction = divmod(rest, NS_PER_SECOND)
     digits = f".{fraction:09d}".rstrip("0") if fraction else ""
-    return f"{day}T{second // 3_600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{digits}Z"
+    return f"{_minute_text(minutes)}:{second:02d}{digits}Z"
+
+
+@lru_cache(maxsize=256)
+def _minute_text(minutes: int) -> str:
+    days, minute = divmod(minutes, 1440)
+    return f"{date.fromordinal(days + _EPOCH_DAY).isoformat()}T{minute // 60:02d}:{minute % 60:02d}"
 
 
 def trim(text: str) -> str | None:

@@ -6,18 +6,17 @@ import msgspec
 
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, counted, terminal_width
-from porcelain.lineage.active_time import (
+from porcelain.lineage.index.opening import open_lineage
+from porcelain.lineage.usage.active_time import (
     ProjectTime,
     SessionTime,
-    length,
     project_times,
     session_times,
-    united,
 )
-from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage_index import measured
-from porcelain.lineage.view_names import Names
-from porcelain.lineage.view_options import (
+from porcelain.lineage.usage.blocks import length, united
+from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.views.names import Names
+from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
     FORCE,
     HTML,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.stores import open_store
-from porcelain.lineage.columns import ALIAS_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, state
-from porcelain.lineage.curation import CURATOR, alias
+from porcelain.lineage.curation.stating import CURATOR, alias
+from porcelain.lineage.tables.columns import ALIAS_TYPES
 
 SUMMARY = "say that a path or project is called otherwise now"
 USAGE = "lineage alias [--type T] [--note TEXT] [--by NAME] [--undo] [--json] FROM TO"

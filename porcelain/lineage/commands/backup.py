@@ -8,15 +8,15 @@ from objstore.errors import NotFound
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, say, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.backup_snapshots import (
+from porcelain.lineage.adapters.backup_snapshots import (
     FileHistory,
     facts_of,
     histories,
     known_roots,
     snapshots_in,
 )
-from porcelain.lineage.curation import learn
-from porcelain.lineage.hosts import host_label
+from porcelain.lineage.adapters.hosts import host_label
+from porcelain.lineage.curation.stating import learn
 from porcelain.lineage.index.opening import open_lineage
 
 SUMMARY = "which backups have a conversation's file"

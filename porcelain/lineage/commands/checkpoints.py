@@ -9,13 +9,13 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
 from porcelain.flow.chain.landed import page_records
-from porcelain.lineage.checkpoints import checkpoint_facts
-from porcelain.lineage.curation import learn
-from porcelain.lineage.derive import Lineage
+from porcelain.lineage.curation.checkpoints import checkpoint_facts
+from porcelain.lineage.curation.stating import learn
+from porcelain.lineage.derived.lineage import Lineage
+from porcelain.lineage.derived.lookup import find_session
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.landed_pages import LandedPages
-from porcelain.lineage.lookup import find_session
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.shared_records import observed
 from porcelain.providers.records import Record, page_record_ids

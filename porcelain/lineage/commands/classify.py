@@ -5,8 +5,8 @@ from __future__ import annotations
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.stores import open_store
 from porcelain.lineage.commands.curating import BY, UNDO, state, stated_lineage
-from porcelain.lineage.curation import CURATOR, classify, classify_pair
-from porcelain.lineage.lookup import find_node, find_target
+from porcelain.lineage.curation.stating import CURATOR, classify, classify_pair
+from porcelain.lineage.derived.lookup import find_node, find_target
 
 SUMMARY = "judge what happened between two conversations"
 USAGE = """lineage classify [--note TEXT] [--by NAME] [--undo] [--json] FROM TO WORD

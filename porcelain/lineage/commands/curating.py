@@ -8,11 +8,11 @@ from objstore.errors import NotFound
 from objstore.store import Store
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Writer, printable
-from porcelain.lineage.curation import CURATOR, learn, withdraw
-from porcelain.lineage.derive import Lineage
+from porcelain.lineage.curation.stating import CURATOR, learn, withdraw
+from porcelain.lineage.derived.lineage import Lineage
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.times import normal_time
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.times import normal_time
 
 UNDO = Option("--undo", help="take back what the same words have stated")
 BY = Option("--by", "curator", "NAME", f"who states it (default: {CURATOR})", "text")

@@ -9,7 +9,8 @@ from plumbing.output import terminal_width
 from plumbing.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
-from porcelain.lineage.view_options import (
+from porcelain.lineage.views.evidence_report import evidence_document, evidence_value, make_evidence
+from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
     FORCE,
     HTML,
@@ -22,7 +23,6 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
-from porcelain.lineage.views.evidence_report import evidence_document, evidence_value, make_evidence
 from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "what supports the lineage, and what contradicts it"

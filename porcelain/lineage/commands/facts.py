@@ -10,10 +10,10 @@ from objstore.errors import NotFound
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable
 from plumbing.stores import open_store
-from porcelain.lineage.derived_facts import derived_facts
+from porcelain.lineage.derived.lookup import find_session
+from porcelain.lineage.derived.rows import derived_facts
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.lookup import find_session
 
 SUMMARY = "all facts about a conversation, a file or an edge"
 USAGE = "lineage facts [--json] ID"

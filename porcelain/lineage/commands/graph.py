@@ -11,7 +11,11 @@ from plumbing.output import terminal_width
 from plumbing.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
-from porcelain.lineage.view_options import (
+from porcelain.lineage.views.dot import dot_graph
+from porcelain.lineage.views.graph_model import Graph, make_graph
+from porcelain.lineage.views.graph_text import graph_document
+from porcelain.lineage.views.mermaid import mermaid_graph
+from porcelain.lineage.views.options import (
     FORCE,
     GRAPH_FORMS,
     HTML,
@@ -24,10 +28,6 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
-from porcelain.lineage.views.dot import dot_graph
-from porcelain.lineage.views.graph_model import Graph, make_graph
-from porcelain.lineage.views.graph_text import graph_document
-from porcelain.lineage.views.mermaid import mermaid_graph
 from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "which conversation came from which"

@@ -9,10 +9,10 @@ from objstore.errors import NotFound, UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, encode, printable, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.curation import learn
-from porcelain.lineage.file_comparisons import compared_files
-from porcelain.lineage.hosts import host_label
-from porcelain.lineage.sidecars import read_sidecars
+from porcelain.lineage.adapters.hosts import host_label
+from porcelain.lineage.adapters.sidecars import read_sidecars
+from porcelain.lineage.curation.stating import learn
+from porcelain.lineage.relations.file_comparisons import compared_files
 
 SUMMARY = "read Pi's manifests, overlays and marks into the store"
 USAGE = "lineage import-sidecars [--compare] [--strict] [--json] [DIR]"

@@ -8,7 +8,8 @@ from plumbing.options import Arguments, Context, Option
 from plumbing.output import terminal_width
 from plumbing.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.view_options import (
+from porcelain.lineage.views.inventory_model import inventory_document, inventory_value, make_inventory
+from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
     FORCE,
     HTML,
@@ -21,7 +22,6 @@ from porcelain.lineage.view_options import (
     label_priority,
     write_view,
 )
-from porcelain.lineage.views.inventory_model import inventory_document, inventory_value, make_inventory
 from porcelain.lineage.views.view_document import MARK
 
 SUMMARY = "every file that a conversation was seen in"

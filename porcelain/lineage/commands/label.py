@@ -5,10 +5,10 @@ from __future__ import annotations
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.stores import open_store
-from porcelain.lineage.columns import LABEL_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
-from porcelain.lineage.curation import CURATOR, label
-from porcelain.lineage.lookup import find_target
+from porcelain.lineage.curation.stating import CURATOR, label
+from porcelain.lineage.derived.lookup import find_target
+from porcelain.lineage.tables.columns import LABEL_TYPES
 
 SUMMARY = "name a conversation, a file or a project"
 USAGE = "lineage label [--type T] [--by NAME] [--undo] [--json] TARGET NAME"

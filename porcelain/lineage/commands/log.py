@@ -11,7 +11,7 @@ from objstore.store import load
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
-from porcelain.lineage.store import CHAIN
+from porcelain.lineage.facts.store import CHAIN
 
 SUMMARY = "what was learned, round by round"
 USAGE = "lineage log [--limit N] [--facts] [--json]"

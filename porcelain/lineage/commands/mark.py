@@ -10,11 +10,11 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable
 from plumbing.stores import open_store
 from porcelain.importing.cursors import load_cursors, save_cursor
-from porcelain.lineage.columns import MARK_TYPES
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
-from porcelain.lineage.curation import CURATOR, conflicts_of, mark, withdraw
-from porcelain.lineage.lookup import find_node
+from porcelain.lineage.curation.stating import CURATOR, conflicts_of, mark, withdraw
+from porcelain.lineage.derived.lookup import find_node
 from porcelain.lineage.relations.nodes import Node
+from porcelain.lineage.tables.columns import MARK_TYPES
 
 SUMMARY = "mark a file to be kept or given up, or clear a conflict"
 USAGE = """lineage mark [--label NAME] [--reason TEXT] [--replacement FILE] [--by NAME] [--undo] [--json] FILE TYPE

@@ -8,11 +8,11 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable
 from plumbing.stores import open_store
+from porcelain.lineage.adapters.hosts import host_label
 from porcelain.lineage.commands.curating import now
-from porcelain.lineage.curation import learn
-from porcelain.lineage.hosts import host_label
+from porcelain.lineage.curation.moves import copy_files, facts_of_move, plan_move
+from porcelain.lineage.curation.stating import learn
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.moves import copy_files, facts_of_move, plan_move
 
 SUMMARY = "record that a folder's conversations moved with it"
 USAGE = "lineage move --from DIR --to DIR [--apply] [--copy] [--operation ID] [--json]"

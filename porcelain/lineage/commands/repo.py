@@ -9,12 +9,12 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, say
 from plumbing.stores import open_store
-from porcelain.lineage.columns import REPO_EVENT_TYPES
+from porcelain.lineage.adapters.repos import RepoRecords
 from porcelain.lineage.commands.curating import BY, UNDO, state
-from porcelain.lineage.curation import CURATOR
+from porcelain.lineage.curation.stating import CURATOR
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.relations.nodes import Said
-from porcelain.lineage.repos import RepoRecords
+from porcelain.lineage.tables.columns import REPO_EVENT_TYPES
 
 SUMMARY = "projects, their folders and remotes"
 USAGE = """lineage repo [--json]

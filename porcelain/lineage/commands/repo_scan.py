@@ -11,8 +11,7 @@ from objstore.errors import NotFound, StorageError, UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, printable, say, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.curation import learn
-from porcelain.lineage.git_evidence import (
+from porcelain.lineage.adapters.git_evidence import (
     DEPTH,
     KIND,
     Repository,
@@ -23,10 +22,11 @@ from porcelain.lineage.git_evidence import (
     read_repository,
     shared_beginnings,
 )
-from porcelain.lineage.hosts import host_label
+from porcelain.lineage.adapters.hosts import host_label
+from porcelain.lineage.adapters.sidecars import REPOS
+from porcelain.lineage.curation.stating import learn
+from porcelain.lineage.facts.store import KnownFacts
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.sidecars import REPOS
-from porcelain.lineage.store import KnownFacts
 
 SUMMARY = "when repositories were worked on, and the projects they propose"
 USAGE = "lineage repo-scan [--depth N] [--subjects N] [--dry-run] [--write] [--sidecar FILE] [--json] DIR..."

@@ -8,8 +8,8 @@ from typing import Any
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable, say
 from plumbing.stores import open_store
-from porcelain.lineage.derive import Lineage
-from porcelain.lineage.derived_facts import thread_ids
+from porcelain.lineage.derived.lineage import Lineage
+from porcelain.lineage.derived.rows import thread_ids
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.relations.nodes import Node

@@ -9,9 +9,9 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, table, terminal_width
 from plumbing.stores import open_store
+from porcelain.lineage.exports.sqlite_view import fill
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.tables import PUBLIC
-from porcelain.lineage.sqlite_view import fill
 
 SUMMARY = "ask the lineage with SQL"
 USAGE = "lineage sql [--events] [--json] QUERY"

@@ -7,14 +7,14 @@ from objstore.store import Store
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, printable, say, table, terminal_width
 from plumbing.stores import open_store
-from porcelain.lineage.columns import RELATIONS
 from porcelain.lineage.commands.curating import BY, now
-from porcelain.lineage.curation import CURATOR, learn
-from porcelain.lineage.derive import Lineage
+from porcelain.lineage.curation.stating import CURATOR, learn
+from porcelain.lineage.curation.suggestions import find_suggestion, promoted, rejected, suggestion
+from porcelain.lineage.derived.lineage import Lineage
+from porcelain.lineage.derived.lookup import find_session
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.lookup import find_session
-from porcelain.lineage.suggestions import find_suggestion, promoted, rejected, suggestion
+from porcelain.lineage.tables.columns import RELATIONS
 
 SUMMARY = "proposals about related conversations, which count only when promoted"
 USAGE = """lineage suggest add --suggester NAME [--relation R] [--model-confidence X] [--reason TEXT]... FROM TO

@@ -8,8 +8,8 @@ from typing import Any
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Writer, counted, printable, say
 from plumbing.stores import open_store
+from porcelain.lineage.facts.projection import Projection, Row, with_columns
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.projection import Projection, Row, with_columns
 
 SUMMARY = "conversations that belong together, and how"
 USAGE = "lineage threads [--all] [--limit N] [--json] [WORD...]"

@@ -9,8 +9,9 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, terminal_width
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage_index import measured
-from porcelain.lineage.view_options import (
+from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.views.mermaid import gantt
+from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
     FORCE,
     HTML,
@@ -24,7 +25,6 @@ from porcelain.lineage.view_options import (
     open_indexed,
     write_view,
 )
-from porcelain.lineage.views.mermaid import gantt
 from porcelain.lineage.views.timeline_model import Timeline, make_timeline, time_of
 from porcelain.lineage.views.timeline_text import TITLES, timeline_document
 from porcelain.lineage.views.view_document import MARK

@@ -10,13 +10,13 @@ from typing import Any
 from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, say, table, terminal_width
-from porcelain.lineage.identity import session_id
+from porcelain.lineage.facts.identity import session_id
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage_index import measured
-from porcelain.lineage.usage_rules import Tokens
-from porcelain.lineage.usage_totals import BY, Group, Totals, Wanted, totals
-from porcelain.lineage.view_names import Names
-from porcelain.lineage.view_options import open_indexed
+from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.usage.rules import Tokens
+from porcelain.lineage.usage.totals import BY, Group, Totals, Wanted, totals
+from porcelain.lineage.views.names import Names
+from porcelain.lineage.views.options import open_indexed
 
 SUMMARY = "tokens of all model calls, each counted once"
 USAGE = "lineage usage [--by day|model|project|session] [--provider P] [--since DAY] [--until DAY] [--limit N] [--json]"

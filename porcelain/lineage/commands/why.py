@@ -8,10 +8,10 @@ from objstore.errors import UsageError
 from plumbing.options import JSON, Arguments, Context
 from plumbing.output import Writer, printable
 from plumbing.stores import open_store
-from porcelain.lineage.derive import Lineage
+from porcelain.lineage.derived.between import Between, between
+from porcelain.lineage.derived.lineage import Lineage
+from porcelain.lineage.derived.lookup import find_node, shown
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.lookup import find_node, shown
-from porcelain.lineage.relations.between import Between, between
 from porcelain.lineage.relations.decision import Decision
 
 SUMMARY = "how two conversations are related, and why"

@@ -5,20 +5,22 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from objstore.chain import entries, entries_since, frame_keys
 from objstore.errors import CheckFailed, NotFound
 from objstore.snapshot import Snapshot
-from objstore.store import load
+from porcelain.flow.chain.naming import ranked
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import read_facts
+from porcelain.lineage.index.standing import lineage_heads
 from porcelain.lineage.index.tables import in_parts, placed
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.landed_pages import native_of
-from porcelain.lineage.store import read_facts
+from porcelain.lineage.landed.pages import native_of
 
 #: Facts that are read together.
 PART = 2048
+#: Conversations whose heads are held.
+_HELD = 1024
 
 
 class OutOfStep(Exception):
@@ -33,11 +35,6 @@ class Claimed(Struct, frozen=True, array_like=True):
     key: bytes
     removed: bool
     token: int | None
-
-
-def lineage_heads(view: Snapshot) -> dict[str, str]:
-    """Where the chains of facts stand."""
-    return {ref: key.hex() for ref, key in view.refs("lineage/")}
 
 
 def new_facts(view: Snapshot, known: dict[str, str]) -> Iterator[list[tuple[bytes, Fact]]]:
@@ -108,33 +105,38 @@ def moved_landings(connection: sqlite3.Connection, view: Snapshot) -> list[tuple
 
 
 class IndexedHeads:
-    """The heads of the landing chains of a conversation, as ``landed_pages.all_heads`` finds them."""
+    """The heads of the landing chains of a conversation, as ``landed.pages.all_heads`` finds them."""
 
     def __init__(self, connection: sqlite3.Connection, view: Snapshot) -> None:
         self._run = connection.execute
         self._view = view
+        self._held: dict[tuple[str, str], list[bytes]] = {}
 
     def __call__(self, provider: str, native: str) -> list[bytes]:
-        rows = self._run(
-            "SELECT ref, head FROM landed WHERE provider = ? AND native = ?", (provider, native)
-        ).fetchall()
-        best: dict[str, tuple[int, bytes]] = {}
+        found = self._held.get((provider, native))
+        if found is None:
+            rows = self._run(
+                "SELECT ref, head FROM landed WHERE provider = ? AND native = ?", (provider, native)
+            ).fetchall()
+            found = self.hold(provider, native, rows)
+        return found
+
+    def hold(self, provider: str, native: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
+        """Take the refs and heads of a conversation, as the index has them."""
+        if len(self._held) >= _HELD:
+            self._held.clear()
+        found = self._held[provider, native] = self._ranked(provider, rows)
+        return found
+
+    def _ranked(self, provider: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
+        if len(rows) == 1:
+            return [rows[0][1]]
+        heads: dict[str, list[tuple[str, bytes]]] = {}
         for ref, head in rows:
-            name = ref.split("/", 3)[3]
-            if len(rows) == 1:
-                return [head]
-            rank = (-int(load(self._view, head, "landing").through_seq), head)
-            if name not in best or rank < best[name]:
-                best[name] = rank
-        return [best[name][1] for name in sorted(best)]
-
-
-def state_value(connection: sqlite3.Connection, name: str) -> str | None:
-    """A value of the state of the index."""
-    row = connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
-
-
-def known_heads(connection: sqlite3.Connection) -> dict[str, str]:
-    """The heads of the chains of facts that the index was made from."""
-    return msgspec.json.decode(state_value(connection, "heads") or "{}", type=dict[str, str])
+            _, store, _, name = ref.split("/", 3)
+            heads.setdefault(name, []).append((store, head))
+        return [
+            head
+            for name in sorted(heads)
+            for head in ranked(self._view, provider, name, "landed", heads[name])
+        ]

@@ -1,18 +1,17 @@
-"""What goes across groups: neighbours in a folder, and buckets. Both are made from a row for each transcript."""
+"""What goes across groups is made from a row for each transcript: neighbours in a folder, and buckets."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterable
 
 import msgspec
 
-from porcelain.lineage.buckets import Kept, bucket_fact, bucket_of, kept
-from porcelain.lineage.facts import Stored, object_id
+from porcelain.lineage.derived.buckets import Kept, bucket_fact, bucket_of, kept
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored, object_id
 from porcelain.lineage.index.tables import in_parts, placed
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.relations.edges import folder_of, neighbour_claim
+from porcelain.lineage.relations.edges import folder_of
 from porcelain.lineage.relations.nodes import Node
 
 _KEPT = msgspec.msgpack.Decoder(Kept)
@@ -62,24 +61,6 @@ def replace_nodes(
     connection.executemany(f"INSERT INTO node VALUES ({', '.join('?' * 12)})", made)
 
 
-def neighbours(connection: sqlite3.Connection, folders: set[str] | None) -> Iterator[tuple[str, str, str]]:
-    """Folder, earlier and later transcript of those that follow one another and are of different agents, in these
-    folders or in all."""
-    select = "SELECT folder, provider, id FROM node WHERE folder "
-    order = " ORDER BY folder, first, last, id"
-    if folders is None:
-        queries = iter([connection.execute(f"{select} IS NOT NULL {order}")])
-    else:
-        queries = (
-            connection.execute(f"{select} IN ({placed(part)}) {order}", part)
-            for part in in_parts(sorted(one for one in folders if one is not None))
-        )
-    for rows in queries:
-        for before, after in pairwise(rows):
-            if before[0] == after[0] and before[1] != after[1]:
-                yield before[0], before[2], after[2]
-
-
 def bucket_rows(
     connection: sqlite3.Connection, buckets: set[tuple[str, str]] | None
 ) -> tuple[list[Stored], list[tuple[str, str]]]:
@@ -109,31 +90,6 @@ def bucket_rows(
         else:
             empty.append(place)
     return found, empty
-
-
-def weak_edge(source: tuple[str, str], target: tuple[str, str]) -> Stored:
-    """The edge between neighbours of different groups (observation and session of each), about whom nothing else is
-    claimed."""
-    claim = neighbour_claim(source[0], target[0])
-    columns = {
-        "source_session_id": source[1],
-        "target_session_id": target[1],
-        "edge_type": claim.edge_type,
-        "source_observation_id": source[0],
-        "target_observation_id": target[0],
-        "metadata": {"claim": claim.mode, "relation": "sibling", "rule": "same-folder"},
-    }
-    return _stored(
-        Fact(
-            columns=columns,
-            confidence=claim.confidence,
-            evidence=[],
-            id=claim.id,
-            kind="edge",
-            provenance=claim.provenance,
-            revision=0,
-        )
-    )
 
 
 def _stored(one: Fact) -> Stored:

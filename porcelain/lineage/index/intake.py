@@ -6,20 +6,22 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 
 from objstore.snapshot import Snapshot
-from porcelain.lineage.columns import FILE_EVIDENCE
-from porcelain.lineage.events import ObservedFile
-from porcelain.lineage.index.changes import Claimed, OutOfStep, known_claims, known_heads, new_facts
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.store import read_facts
+from porcelain.lineage.index.changes import Claimed, OutOfStep, known_claims, new_facts
 from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.records import IndexedEvidence, file_row, forget_lost, index_all, index_files
+from porcelain.lineage.index.standing import known_heads
 from porcelain.lineage.index.tables import FIRST_INDEXES, TOKEN_INDEX, in_parts, run_all
-from porcelain.lineage.index.tokens import PLAIN, of_folder, of_id, tokens
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.store import read_facts
+from porcelain.lineage.index.tokens import of_folder, of_id, tokens
+from porcelain.lineage.landed.events import ObservedFile
 
 #: Facts that are read together.
 PART = 6000
 #: New facts from which on everything is made anew, which holds no more than a part of them in memory.
 _MANY = 20_000
+#: Files that were landed anew, the same: where another store has landed everything too.
+_MANY_FILES = 5_000
 
 
 class Intake:
@@ -117,14 +119,9 @@ class Intake:
             return "fork" in columns.get("metadata", {}).get("links", {})
         return False
 
-    def is_rare(self, one: Fact) -> bool:
-        """Whether a fact may bear on more than its own group, or stand where a derived row stood."""
-        if one.kind == "evidence":
-            columns = one.columns
-            return columns["kind"] != FILE_EVIDENCE and "says" in columns["data"]
-        if one.kind == "label":
-            return False
-        return one.kind not in PLAIN and one.kind not in ("observation", "session", "source")
+    def is_strange(self, one: Fact) -> bool:
+        """Whether a fact is of a kind that nothing states: it may stand where a derived row stood."""
+        return one.kind in ("thread", "thread_member", "thread_edge", "resume_target")
 
     def judged_edges(self) -> set[str]:
         """The ids of the edges that somebody has classified."""
@@ -141,19 +138,33 @@ class Intake:
             groups = self.groups.settle()
             run_all(self._connection, TOKEN_INDEX)
             return groups
+        self._join_judgements(changed.values())
         grown = {name for name, one in changed.items() if one.kind == "observation"}
         relanded: list[str] = []
         for provider, native in moved:
             rows = self._run("SELECT id FROM file WHERE provider = ? AND native = ?", (provider, native))
             relanded += (name for (name,) in rows if name not in grown)
+        if len(relanded) > _MANY_FILES:
+            raise OutOfStep
+        forget_lost(self._connection, self.evidence, relanded)
         for name in relanded:
-            forget_lost(self._connection, self.evidence, name)
             self.groups.join([of_id(name)])
         self.new_files = index_files(
             self._connection, self.evidence, self.groups, sorted({*grown, *relanded})
         )
         self._join_forks(changed.values())
         return self.groups.settle()
+
+    def _join_judgements(self, changed: Iterable[Fact]) -> None:
+        """Bring new judgements about edges together with what the edges are between."""
+        for one in changed:
+            if one.kind == "classification" and one.columns["target_type"] == "edge":
+                edge = one.columns["target_id"]
+                row = self._run(
+                    "SELECT source_observation_id, target_observation_id FROM edges WHERE id = ?", (edge,)
+                ).fetchone()
+                if row is not None:
+                    self.groups.join([of_id(edge), *(of_id(name) for name in row if name is not None)])
 
     def _join_forks(self, changed: Iterable[Fact]) -> None:
         """A fork that does not name its origin may come from any conversation of its folder: they are one group. Where

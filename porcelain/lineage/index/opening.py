@@ -1,19 +1,24 @@
-"""Opening the index in step with the store: one file beside the database, or a passing one where that cannot be."""
+"""Opening the index in step with the store: one file beside the database, or a passing one where that cannot be.
+
+What reads and derives is loaded when it is needed: an index that is in step with the store is opened without it.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import zip_longest
 
-from objstore.snapshot import Snapshot
-from objstore.store import Store
-from porcelain.lineage.index.changes import known_heads, lineage_heads, state_value
-from porcelain.lineage.index.reading import Indexed
-from porcelain.lineage.index.tables import edition
-from porcelain.lineage.index.update import Work, update
+from porcelain.lineage.index.standing import is_fresh
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from objstore.snapshot import Snapshot
+    from objstore.store import Store
+    from porcelain.lineage.index.reading import Indexed
+    from porcelain.lineage.index.update import Work
 
 NAME = "lineage.sqlite"
 #: Seconds to wait for another process that brings the index up to date.
@@ -24,26 +29,39 @@ _ATTEMPTS = 3
 
 @contextmanager
 def open_lineage(store: Store) -> Iterator[Indexed]:
-    """A snapshot of ``store`` and the index of lineage, brought in step with it first. Where the index cannot be kept
-    (a folder that cannot be written to, a store in memory, a file that others hold), a passing one is made."""
+    """A snapshot of ``store`` and the index of lineage, brought in step with it first."""
+    from porcelain.lineage.index.reading import Indexed
+
+    with open_index(store) as (connection, view):
+        yield Indexed(connection, view)
+
+
+@contextmanager
+def open_index(store: Store) -> Iterator[tuple[sqlite3.Connection, Snapshot]]:
+    """The same, for who reads the tables of the index only. Where the index cannot be kept (a folder that cannot be
+    written to, a store in memory, a file that others hold), a passing one is made."""
     path = _path(store)
     for _ in range(_ATTEMPTS if path is not None else 0):
         connection = _usable(str(path))
         if connection is None:
             break
         with closing(connection), store.snapshot() as view:
-            if is_fresh(connection, view):
-                yield Indexed(connection, view)
+            if _is_fresh(connection, view):
+                yield connection, view
                 return
         bring_up(store)
+    from porcelain.lineage.index.update import update
+
     with closing(_passing()) as passing, store.snapshot() as view:
         passing.execute("BEGIN")
         update(passing, view)
-        yield Indexed(passing, view)
+        yield passing, view
 
 
 def bring_up(store: Store) -> Work | None:
     """Bring the index of ``store`` up to date and say what that took; None where it cannot be kept."""
+    from porcelain.lineage.index.update import update
+
     path = _path(store)
     for _ in range(2 if path is not None else 0):
         connection = _usable(str(path))
@@ -72,18 +90,11 @@ def remove(store: Store) -> None:
         _delete(path)
 
 
-def is_fresh(connection: sqlite3.Connection, view: Snapshot) -> bool:
+def _is_fresh(connection: sqlite3.Connection, view: Snapshot) -> bool:
     """Whether the index says what ``view`` does; it goes on doing so, in a transaction that is open from now on."""
     try:
         connection.execute("BEGIN")
-        if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone() is None:
-            return False
-        if state_value(connection, "edition") != edition():
-            return False
-        if known_heads(connection) != lineage_heads(view):
-            return False
-        landed = connection.execute("SELECT ref, head FROM landed ORDER BY ref")
-        return all(one == two for one, two in zip_longest(landed, view.refs("landed/")))
+        return is_fresh(connection, view)
     except sqlite3.DatabaseError:
         return False
 

@@ -4,21 +4,28 @@ say something about them, by which files."""
 from __future__ import annotations
 
 import sqlite3
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 import msgspec
 
 from objstore.snapshot import Snapshot
-from porcelain.lineage.events import ObservedFile
 from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.tables import in_parts, placed
-from porcelain.lineage.index.tokens import of_id, of_key
-from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.index.tokens import of_id
+from porcelain.lineage.landed.events import ObservedFile
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.shared_records import LandedEvidence, nearest, record_keys
 
+#: Parts of the keys of records, by their first byte, that are looked through one after the other.
+_PARTS = 256
+#: Keys that are held in memory.
+_WAITING = 1_000_000
 _DECODER = msgspec.msgpack.Decoder(ObservedFile)
 
 
@@ -26,7 +33,8 @@ class IndexedEvidence(LandedEvidence):
     """Evidence from the landed pages of a store, the pairs from the index."""
 
     def __init__(self, connection: sqlite3.Connection, view: Snapshot) -> None:
-        self.landed = LandedPages(view, IndexedHeads(connection, view))
+        self.heads = IndexedHeads(connection, view)
+        self.landed = LandedPages(view, self.heads)
         super().__init__(view, self.landed)
         self._run = connection.execute
 
@@ -41,30 +49,72 @@ class IndexedEvidence(LandedEvidence):
 
 def index_all(connection: sqlite3.Connection, evidence: IndexedEvidence, groups: Groups) -> int:
     """Index the records of all files, for an index that has none; how many files."""
-    run = connection.execute
-    run("CREATE TEMP TABLE every (key INTEGER, token INTEGER, id TEXT)")
+    connection.execute("CREATE TEMP TABLE spilled (part INTEGER, keys BLOB, files BLOB)")
+    names: list[str] = []
+    parts = [(array("q"), array("I")) for _ in range(_PARTS)]
+    waiting = 0
+    for file, heads in _with_heads(connection):
+        evidence.heads.hold(file.provider, file.native_id, heads)
+        number = len(names)
+        names.append(file.observation)
+        found = set(record_keys(evidence.landed, file))
+        for key in found:
+            keys, files = parts[(key >> 56) + 128]
+            keys.append(key)
+            files.append(number)
+        waiting += len(found)
+        if waiting >= _WAITING:
+            _spill(connection, parts)
+            waiting = 0
+    _spill(connection, parts)
+    _index_parts(connection, evidence, groups, names)
+    connection.execute("DROP TABLE spilled")
+    return len(names)
 
-    def rows() -> Iterator[tuple[int, int, str]]:
-        for name, body in run("SELECT id, body FROM file"):
-            token = of_id(name)
-            for key in set(record_keys(evidence.landed, _DECODER.decode(body))):
-                yield of_key(key), token, name
 
-    connection.executemany("INSERT INTO every VALUES (?, ?, ?)", rows())
-    run("CREATE TEMP TABLE held AS SELECT key, min(token) AS low, max(token) AS high FROM every GROUP BY key")
-    run("INSERT INTO record SELECT key, low FROM held")  # in order of key, as they were grouped
-    run("CREATE TEMP TABLE several AS SELECT key FROM held WHERE low <> high")
-    quiet = [(key,) for (key,) in run("SELECT key FROM several") if not evidence.tells(key % (1 << 64))]
-    connection.executemany("DELETE FROM several WHERE key = ?", quiet)
-    run("INSERT INTO shared SELECT id, key FROM every WHERE key IN (SELECT key FROM several)")
-    last: tuple[int, int] | None = None
-    for key, token in run("SELECT key, token FROM every WHERE key IN (SELECT key FROM several) ORDER BY key"):
-        if last is not None and last[0] == key:
-            groups.join([last[1], token])
-        last = (key, token)
-    for table in ("every", "held", "several"):
-        run(f"DROP TABLE {table}")
-    return int(run("SELECT count(*) FROM file").fetchone()[0])
+def _spill(connection: sqlite3.Connection, parts: list[tuple[array[int], array[int]]]) -> None:
+    rows = ((number, keys.tobytes(), files.tobytes()) for number, (keys, files) in enumerate(parts) if keys)
+    connection.executemany("INSERT INTO spilled VALUES (?, ?, ?)", rows)
+    for keys, files in parts:
+        del keys[:], files[:]
+
+
+def _index_parts(
+    connection: sqlite3.Connection, evidence: IndexedEvidence, groups: Groups, names: Sequence[str]
+) -> None:
+    """Note for each record a file that holds it, and for those that several files hold all of them. Whole parts of the
+    keys, one after the other, so that memory does not grow with the number of records."""
+    tokens = array("q", map(of_id, names))
+    shared: list[tuple[str, int]] = []
+    for number in range(_PARTS):
+        keys, files = array("q"), array("I")
+        for some, theirs in connection.execute("SELECT keys, files FROM spilled WHERE part = ?", (number,)):
+            keys.frombytes(some)
+            files.frombytes(theirs)
+        first: dict[int, int] = {}
+        others: dict[int, list[int]] = defaultdict(list)
+        for key, file in zip(keys, files, strict=True):
+            if first.setdefault(key, file) != file:
+                others[key].append(file)
+        rows = sorted((key, tokens[file]) for key, file in first.items())
+        connection.executemany("INSERT INTO record VALUES (?, ?)", rows)
+        for key, more in others.items():
+            if evidence.tells(key):
+                holders = [first[key], *more]
+                groups.join([tokens[file] for file in holders])
+                shared += ((names[file], key) for file in holders)
+    connection.executemany("INSERT INTO shared VALUES (?, ?)", sorted(shared))
+
+
+def _with_heads(
+    connection: sqlite3.Connection,
+) -> Iterator[tuple[ObservedFile, list[tuple[str, bytes]]]]:
+    """All files, with refs and heads of the landing chains of their conversations."""
+    rows = connection.execute(
+        "SELECT f.body, l.ref, l.head FROM file f LEFT JOIN landed l USING (provider, native)"
+    )
+    for body, found in groupby(rows, key=itemgetter(0)):
+        yield _DECODER.decode(body), [(ref, head) for _, ref, head in found if ref is not None]
 
 
 def index_files(
@@ -79,12 +129,12 @@ def index_files(
             continue
         count += 1
         token = of_id(name)
-        found = {of_key(key) for key in record_keys(evidence.landed, _DECODER.decode(row[0]))}
+        found = set(record_keys(evidence.landed, _DECODER.decode(row[0])))
         held: dict[int, int] = {}
         for part in in_parts(found):
             held.update(run(f"SELECT key, token FROM record WHERE key IN ({placed(part)})", part))
         for key, other in held.items():
-            if other != token and evidence.tells(key % (1 << 64)):
+            if other != token and evidence.tells(key):
                 groups.join([token, other])
                 holder = run("SELECT id FROM fact WHERE token = ? AND kind = 'observation'", (other,))
                 both = [(one, key) for one in (name, *(one for (one,) in holder))]
@@ -101,21 +151,33 @@ def index_files(
     return count
 
 
-def forget_lost(connection: sqlite3.Connection, evidence: IndexedEvidence, name: str) -> None:
-    """Forget the records that a file no longer holds: it was landed anew, under other rules or by another store."""
+def forget_lost(connection: sqlite3.Connection, evidence: IndexedEvidence, names: Sequence[str]) -> None:
+    """Forget the records that these files no longer hold: they were landed anew, under other rules or by another store.
+    Which records the index has of a file it only says when all of it is gone through, so that is done once for many.
+    """
     run = connection.execute
-    row = run("SELECT body FROM file WHERE id = ?", (name,)).fetchone()
-    if row is None:
-        return
-    found = {of_key(key) for key in record_keys(evidence.landed, _DECODER.decode(row[0]))}
-    known = [key for (key,) in run("SELECT key FROM record WHERE token = ?", (of_id(name),))]
-    for key in known:
-        if key not in found:
-            other = run("SELECT id FROM shared WHERE key = ? AND id <> ?", (key, name)).fetchone()
-            if other is None:
-                run("DELETE FROM record WHERE key = ?", (key,))
-            else:
-                run("UPDATE record SET token = ? WHERE key = ?", (of_id(other[0]), key))
+    for part in in_parts(names):
+        name_of = {of_id(name): name for name in part}
+        known: dict[str, list[int]] = defaultdict(list)
+        for key, token in run(
+            f"SELECT key, token FROM record WHERE token IN ({placed(part)})", list(name_of)
+        ):
+            known[name_of[token]].append(key)
+        bodies = run(f"SELECT id, body FROM file WHERE id IN ({placed(part)})", part).fetchall()
+        for name, body in bodies:
+            found = set(record_keys(evidence.landed, _DECODER.decode(body)))
+            for key in known[name]:
+                if key not in found:
+                    _forget_holder(connection, name, key)
+
+
+def _forget_holder(connection: sqlite3.Connection, name: str, key: int) -> None:
+    run = connection.execute
+    other = run("SELECT id FROM shared WHERE key = ? AND id <> ?", (key, name)).fetchone()
+    if other is None:
+        run("DELETE FROM record WHERE key = ?", (key,))
+    else:
+        run("UPDATE record SET token = ? WHERE key = ?", (of_id(other[0]), key))
 
 
 def file_row(file: ObservedFile) -> tuple[str, str, str, bytes]:

@@ -6,18 +6,14 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from porcelain.commands import VERSION
-from porcelain.lineage import ddl
-from porcelain.lineage.projection import Row, cell
-from porcelain.lineage.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
+from porcelain.lineage.facts.projection import Row, cell
+from porcelain.lineage.tables import ddl
+from porcelain.lineage.tables.schema import FACT_TABLES, SCHEMA_VERSION, TABLES
 
 T = TypeVar("T")
 
 #: What of the index is the view: what a person's statement may read.
 PUBLIC = frozenset({"export_info", *(table.name for table in TABLES), *(name for name, _ in ddl.VIEWS)})
-
-#: Of the form of the index, and of what is derived; a change of a rule needs another one.
-FORM = 1
 
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -44,6 +40,7 @@ CREATE INDEX IF NOT EXISTS landed_native ON landed (provider, native);
 """
 TOKEN_INDEX = "CREATE INDEX IF NOT EXISTS token_grp ON token (grp)"
 INDEXES = """
+CREATE INDEX IF NOT EXISTS shared_key ON shared (key);
 CREATE INDEX IF NOT EXISTS weak_grp ON weak (grp);
 CREATE INDEX IF NOT EXISTS file_native ON file (provider, native);
 CREATE INDEX IF NOT EXISTS node_folder ON node (folder, first, last, id);
@@ -59,11 +56,6 @@ CREATE INDEX IF NOT EXISTS thread_members_session ON thread_members (session_id)
 CREATE INDEX IF NOT EXISTS thread_members_thread ON thread_members (thread_id);
 CREATE INDEX IF NOT EXISTS import_runs_source ON import_runs (source_id);
 """
-
-
-def edition() -> str:
-    """What the index is stamped with: an index of another edition is made anew."""
-    return f"{FORM}/{VERSION}"
 
 
 def make_tables(connection: sqlite3.Connection) -> None:

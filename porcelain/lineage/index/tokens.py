@@ -10,24 +10,12 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from porcelain.lineage.columns import FILE_EVIDENCE
-from porcelain.lineage.identity import fact_id, session_id
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.derived.statements import repo_move
+from porcelain.lineage.facts.identity import fact_id, session_id
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.relations.nodes import is_path, native_id_of_path, whole_path
+from porcelain.lineage.tables.columns import FILE_EVIDENCE
 
-#: Kinds of facts from which nothing is derived: rows as they stand.
-PLAIN = frozenset(
-    {
-        "alias",
-        "artifact",
-        "checkpoint",
-        "import_run",
-        "repo_identity",
-        "repo_observation",
-        "repository",
-        "suggestion",
-    }
-)
 _LINKS = ("base", "forked_from", "parent", "session")
 _PATHS = ("from", "to", "path", "current", "key")
 
@@ -47,11 +35,6 @@ def of_folder(cwd: str) -> int:
     return _of(b"cwd:" + cwd.encode())
 
 
-def of_key(key: int) -> int:
-    """The 8 bytes of a record's id as SQLite holds them."""
-    return key - (1 << 64) if key >> 63 else key
-
-
 def _of(data: bytes) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "big", signed=True)
 
@@ -61,7 +44,7 @@ def tokens(one: Fact, uris: Mapping[str, str]) -> list[int]:
     the sources. Labels of working directories have that of the directory too (see ``folders``)."""
     columns = one.columns
     match one.kind:
-        case "session" | "batch_operation":
+        case "session" | "batch_operation" | "repo_event":
             return [of_id(one.id)]
         case "observation":
             return list(_observed(one, uris))
@@ -103,7 +86,7 @@ def _observed(one: Fact, uris: Mapping[str, str]) -> Iterator[int]:
 
 
 def _stated(data: Mapping[str, Any]) -> Iterator[int]:
-    """The tokens of a statement: every file, session, observation and operation that it names."""
+    """The tokens of a statement: every file, session, observation, operation and event that it names."""
     for name in _PATHS:
         path = data.get(name)
         if isinstance(path, str):
@@ -117,3 +100,6 @@ def _stated(data: Mapping[str, Any]) -> Iterator[int]:
         yield of_id(data["observation"])
     if isinstance(data.get("batch"), str):
         yield of_id(fact_id("batch_operation", [data["batch"]]))
+    moved = repo_move(data)
+    if moved is not None:
+        yield of_id(moved[0])

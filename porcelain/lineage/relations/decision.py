@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.facts.kinds import Confidence, Fact
 from porcelain.lineage.relations.edges import Claim
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.prefixes import Prefix

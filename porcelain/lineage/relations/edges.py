@@ -14,11 +14,11 @@ from typing import Any, Literal
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from porcelain.lineage.identity import edge_id
-from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.facts.identity import edge_id
+from porcelain.lineage.facts.kinds import Confidence, Fact
+from porcelain.lineage.facts.statements import confidence
 from porcelain.lineage.relations.nodes import Node, Nodes, Said
 from porcelain.lineage.relations.shared_records import Comparison, Evidence
-from porcelain.lineage.statements import confidence
 
 #: How a pair came to be: what a claim says beyond its type.
 Mode = Literal[

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from porcelain.lineage.columns import MARK_TYPES
-from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.facts.identity import is_fact_id
+from porcelain.lineage.facts.kinds import Confidence, Fact
+from porcelain.lineage.facts.statements import confidence
 from porcelain.lineage.relations.decision import Decision
 from porcelain.lineage.relations.nodes import Node, Nodes, Said
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.lineage.relations.resume import PRESERVING, replacements
 from porcelain.lineage.relations.threads import Thread
-from porcelain.lineage.statements import confidence
+from porcelain.lineage.tables.columns import MARK_TYPES
 
 PROVENANCE = "lineage-rules"
 _RANK: dict[Confidence, int] = {"low": 0, "medium": 1, "manual": 2, "high": 3, "authoritative": 4}
@@ -70,8 +71,9 @@ def marks_of_people(stated: list[tuple[str, Fact]]) -> dict[str, list[Fact]]:
 
 
 def as_mark(statement: Fact, node: str) -> Fact:
-    """The mark fact that a sidecar's statement makes on ``node``."""
-    from porcelain.lineage.facts import fact
+    """The mark fact that a sidecar's statement makes on ``node``. A replacement under an id of another tool's is not
+    known here."""
+    from porcelain.lineage.facts.making import fact
 
     data = statement.columns["data"]
     replacement = data.get("replacement")
@@ -82,7 +84,7 @@ def as_mark(statement: Fact, node: str) -> Fact:
             "mark_type": data["mark"],
             "label": data.get("label"),
             "reason": data.get("reason") or data.get("label"),
-            "replacement_observation_id": replacement,
+            "replacement_observation_id": replacement if is_fact_id(replacement or "") else None,
             "timestamp": data.get("ts"),
             "manual_review_required": data.get("review", False),
         },

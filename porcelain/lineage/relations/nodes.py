@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from porcelain.lineage.columns import FILE_EVIDENCE, GONE
-from porcelain.lineage.identity import observation_id, session_id, source_id
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.facts.identity import observation_id, session_id, source_id
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.tables.columns import FILE_EVIDENCE, GONE
 
 #: The source of files that are only named, one for each host.
 NAMED_URI = "named:"

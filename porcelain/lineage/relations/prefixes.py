@@ -15,7 +15,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from porcelain.lineage.kinds import Confidence
+from porcelain.lineage.facts.kinds import Confidence
 
 #: Lines that two transcripts share at least, for the prefix to mean anything.
 LEAST = 20

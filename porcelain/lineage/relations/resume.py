@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.threads import Thread
 

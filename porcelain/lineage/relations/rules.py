@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from porcelain.lineage.kinds import Confidence, Fact
+from porcelain.lineage.facts.kinds import Confidence, Fact
 from porcelain.lineage.relations.decision import Decision, Pair
 from porcelain.lineage.relations.edges import Claim, Claims
 from porcelain.lineage.relations.nodes import Node, Nodes

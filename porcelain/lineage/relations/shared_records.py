@@ -20,8 +20,8 @@ from msgspec import Struct
 
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.lineage.events import ObservedFile
-from porcelain.lineage.landed_pages import LandedPages
+from porcelain.lineage.landed.events import ObservedFile
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.providers.records import Record, page_record_ids
@@ -98,7 +98,7 @@ class LandedEvidence:
 
     def tells(self, key: int) -> bool:
         """Whether a record whose id begins with these 8 bytes says anything about the files that hold it."""
-        prefix = key.to_bytes(8, "big")
+        prefix = key.to_bytes(8, "big", signed=True)
         return any(_tells_apart(self._record(found.hex())) for found in self._records_from(prefix))
 
     def _records_from(self, prefix: bytes) -> Iterator[bytes]:
@@ -186,15 +186,15 @@ class LandedEvidence:
         return found
 
     def keys(self, node: Node) -> array[int]:
-        """The first 8 bytes of each record id of a transcript, as numbers."""
+        """The first 8 bytes of each record id of a transcript, as signed numbers."""
         return record_keys(self._pages, observed(node))
 
 
 def record_keys(pages: LandedPages, file: ObservedFile) -> array[int]:
-    """The first 8 bytes of each record id of a file, as numbers."""
-    keys = array("Q")
+    """The first 8 bytes of each record id of a file, as signed numbers."""
+    keys = array("q")
     for page in pages.pages(file):
-        keys.extend(array("Q", bytes.fromhex(page.records))[::4])
+        keys.extend(array("q", bytes.fromhex(page.records))[::4])
     if sys.byteorder == "little":
         keys.byteswap()
     return keys

@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from plumbing.output import counted
-from porcelain.lineage.columns import FILE_EVIDENCE
-from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Dangling, Projection, Row
-from porcelain.lineage.view_names import Names
+from porcelain.lineage.facts.projection import Dangling, Projection, Row
+from porcelain.lineage.tables.columns import FILE_EVIDENCE
+from porcelain.lineage.views.listing import LABEL_PRIORITY
+from porcelain.lineage.views.names import Names
 from porcelain.lineage.views.view_document import Document, Grid, Section
 
 

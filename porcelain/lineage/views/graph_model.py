@@ -13,9 +13,9 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Projection, Row, records, with_columns
-from porcelain.lineage.view_names import Names
+from porcelain.lineage.facts.projection import Projection, Row, records, with_columns
+from porcelain.lineage.views.listing import LABEL_PRIORITY
+from porcelain.lineage.views.names import Names
 
 Kind = Literal["focused", "topology"]
 #: Relations, the one that a node hangs by first.

@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import Struct, structs
 
 from plumbing.output import counted, human_size
-from porcelain.lineage.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
-from porcelain.lineage.listing import LABEL_PRIORITY
-from porcelain.lineage.projection import Projection, records, with_columns
-from porcelain.lineage.view_names import Names
+from porcelain.lineage.facts.projection import Projection, records, with_columns
+from porcelain.lineage.tables.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
+from porcelain.lineage.views.listing import LABEL_PRIORITY
+from porcelain.lineage.views.names import Names
 from porcelain.lineage.views.view_document import Document, Grid, Section
 
 _STATES = (DAMAGE, PENDING, CONFLICT)

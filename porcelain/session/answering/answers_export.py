@@ -17,7 +17,7 @@ from objstore import merkle
 from objstore.errors import StorageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.lineage.output_file import replacing
+from porcelain.output_file import replacing
 from porcelain.session.answering.answers import Kept, all_answers, unverified_quotes
 from porcelain.session.answering.kinds import AnswerSource
 from porcelain.session.documents.chunking import leaf

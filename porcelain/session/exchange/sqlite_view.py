@@ -20,7 +20,7 @@ from objstore.garbage import without_gc
 from objstore.objects import SESSION_NODE
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.lineage.output_file import replacing
+from porcelain.output_file import replacing
 from porcelain.session.integrity.runs import (
     EventRun,
     chain_in_runs,

@@ -17,8 +17,8 @@ from objstore.store import Store
 from objstore.sync.exchange import Fetched, fetch
 from objstore.sync.manifest import Scope
 from objstore.sync.stores import StoreTransport
-from porcelain.lineage.facts import fact
-from porcelain.lineage.store import append_facts, facts_head
+from porcelain.lineage.facts.making import fact
+from porcelain.lineage.facts.store import append_facts, facts_head
 from porcelain.session.tree.store import Turn, add_turn, new_session
 
 TIME = "2026-03-04T05:06:07Z"

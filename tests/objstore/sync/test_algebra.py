@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from objstore.fold import fold_chains
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.lineage.derive import lineage_view
-from porcelain.lineage.json_view import write_json
-from porcelain.lineage.projection import project
-from porcelain.lineage.sqlite_view import write_sqlite
-from porcelain.lineage.store import all_facts, rebuild_index
+from porcelain.lineage.derived.view import lineage_view
+from porcelain.lineage.exports.json_view import write_json
+from porcelain.lineage.exports.sqlite_view import write_sqlite
+from porcelain.lineage.facts.projection import project
+from porcelain.lineage.facts.store import all_facts, rebuild_index
 from porcelain.session.exchange.sqlite_view import export_session
 from porcelain.session.tree.change import open_session
 from porcelain.session.tree.names import heads, session_ids

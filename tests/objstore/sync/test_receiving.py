@@ -17,7 +17,7 @@ from objstore.store import Store
 from objstore.sync import receiving
 from objstore.sync.receiving import receive
 from objstore.sync.transport import PieceSource
-from porcelain.lineage.store import KnownFacts, all_facts
+from porcelain.lineage.facts.store import KnownFacts, all_facts
 from tests.objstore.sync.building import add_fact, opened, put_tags, sound, state, unite
 
 ROOT = Path(__file__).resolve().parents[3]

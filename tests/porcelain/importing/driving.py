@@ -22,9 +22,9 @@ from objstore.store import Store
 from porcelain.flow.chain.fold_store import stored_fold
 from porcelain.flow.chain.landed import page_records, pages
 from porcelain.flow.chain.naming import best_heads
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.projection import Projection, project
-from porcelain.lineage.store import all_facts
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.projection import Projection, project
+from porcelain.lineage.facts.store import all_facts
 from porcelain.main import main
 from porcelain.providers.records import Page, Record, page_record_ids
 
@@ -133,10 +133,11 @@ def patched(path: Path, *lines: str) -> Path:
 #: Lines for ``patched`` that make small files come in many pieces and transactions, as if they were large.
 SMALL_PIECES = (
     "import porcelain.providers.landing, porcelain.providers.pages, porcelain.importing.run",
-    "import porcelain.flow.assembly.growing",
+    "import porcelain.flow.assembly.growing, porcelain.importing.work",
     "porcelain.flow.assembly.growing.STANDING_ROWS = 0",
     "porcelain.providers.pages.PAGE_BYTES = 4096",
     "porcelain.providers.landing.CHUNK_BYTES = 8192",
+    "porcelain.importing.work._BUNDLE_BYTES = 8192",
     "porcelain.importing.run._COMMIT_OBJECTS = 40",
 )
 

@@ -60,8 +60,7 @@ def test_the_watch_sees_what_a_first_import_opens(tmp_path: Path, home: Path) ->
 @pytest.mark.parametrize("words", [("import",), ("import", "--processes", "2"), ("status",)])
 def test_no_file_is_opened_when_none_has_changed(store: Path, home: Path, words: tuple[str, ...]) -> None:
     before = state_of(store)
-    # Codex keeps the names of all its threads in one file.
-    assert set(opened_files(store, home, *words)) <= {str(home / ".codex/session_index.jsonl")}
+    assert opened_files(store, home, *words) == []
     assert state_of(store) == before
 
 
@@ -82,8 +81,30 @@ def test_only_the_file_that_grew_is_opened(store: Path, home: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     with path.open("ab") as file:
         file.write(lines[1].replace(b'"uuid":"', b'"uuid":"f'))
-    index = home / ".codex/session_index.jsonl"
-    assert set(opened_files(store, home, "import", "--json")) == {str(path), str(index)}
+    # Once: ``open`` and the opener that it is given are both seen.
+    assert opened_files(store, home, "import", "--json") == [str(path)] * 2
+
+
+def test_a_rollout_that_comes_later_has_the_name_that_stood_in_the_index(tmp_path: Path, home: Path) -> None:
+    rollouts = {path: path.read_text() for path in sorted((home / ".codex/sessions").rglob("*.jsonl"))}
+    # One that no other belongs to: that would have been there before it.
+    thread, away = next(
+        (path.stem[-36:], path)
+        for path in rollouts
+        if sum(path.stem[-36:] in text for text in rollouts.values()) == 1
+    )
+    name = {"id": thread, "thread_name": "Night boats", "updated_at": "2026-06-01T10:00:00Z"}
+    with (home / ".codex/session_index.jsonl").open("a") as index:
+        index.write(json.dumps(name) + "\n")
+    succeed(tmp_path / "whole", "import", home=home)
+    data = away.read_bytes()
+    away.unlink()
+    succeed(tmp_path / "late", "import", home=home)
+    assert held(tmp_path / "late") != held(tmp_path / "whole")
+    away.write_bytes(data)
+    succeed(tmp_path / "late", "import", home=home)
+    assert held(tmp_path / "late").landed == held(tmp_path / "whole").landed
+    assert held(tmp_path / "late").folds == held(tmp_path / "whole").folds
 
 
 def test_a_touched_file_is_no_news(store: Path, home: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from porcelain.lineage.projection import comparable, project
-from porcelain.lineage.schema import TABLES
-from porcelain.lineage.sqlite_view import write_sqlite
-from porcelain.lineage.store import all_facts
+from porcelain.lineage.exports.sqlite_view import write_sqlite
+from porcelain.lineage.facts.projection import comparable, project
+from porcelain.lineage.facts.store import all_facts
+from porcelain.lineage.tables.schema import TABLES
 from tests.porcelain.importing.driving import (
     RECORDS,
     SMALL_PIECES,

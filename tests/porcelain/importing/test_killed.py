@@ -58,20 +58,24 @@ def test_killed_at_a_commit(
     completes(store, reference, processes)
 
 
-def test_a_worker_that_is_killed_costs_its_conversation_only(tmp_path: Path, reference: Undisturbed) -> None:
+@pytest.mark.parametrize("bundle", [8192, 2 * 1024 * 1024])
+@pytest.mark.parametrize("group", [0, 2 * 1024 * 1024])
+def test_a_worker_that_is_killed_costs_its_conversation_only(
+    tmp_path: Path, reference: Undisturbed, group: int, bundle: int
+) -> None:
     store = tmp_path / "store"
     script = patched(
         tmp_path / "worker.py",
         *SMALL_PIECES,
-        "import os, signal, porcelain.importing.work as work",
-        "pieces = work.Worker.pieces",
+        "import os, signal, porcelain.importing.run as run, porcelain.importing.work as work",
+        f"run._GROUP_BYTES, work._BUNDLE_BYTES = {group}, {bundle}",
+        "pieces = work.Worker._pieces",
         "def killed(self, task):",
-        "    for piece in pieces(self, task):",
+        "    for piece, objects in pieces(self, task):",
+        "        yield piece, objects",
         "        if '5c5fd944' in task.conversation.native_id and piece.landed:",
-        "            yield piece",
         "            os.kill(os.getpid(), signal.SIGKILL)",
-        "        yield piece",
-        "work.Worker.pieces = killed",
+        "work.Worker._pieces = killed",
     )
     result = run(store, "import", "--processes", "2", home=reference.home, script=script)
     assert result.code == 5

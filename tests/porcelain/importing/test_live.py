@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from porcelain.lineage.kinds import Fact
+from porcelain.lineage.facts.kinds import Fact
 from tests.porcelain.importing.driving import (
     HOME,
     TIDEPOOL,
@@ -148,3 +148,15 @@ def test_imports_beside_a_writer(tmp_path: Path) -> None:
     writer.join()
     succeed(store, "import", home=home)
     same_as_a_fresh_import(store, home)
+
+
+def test_a_line_at_a_time(tmp_path: Path) -> None:
+    """However little comes: damaged bytes that no compression makes shorter, a blank line, half a record."""
+    home, store = tmp_path / "home", tmp_path / "store"
+    for line in (HOME / FERRY).read_bytes().splitlines(keepends=True):
+        append(home / FERRY, line)
+        succeed(store, "import", home=home)
+    verify(store)
+    fresh = tmp_path / "fresh"
+    succeed(fresh, "import", home=home)
+    assert without_places(store) == without_places(fresh)

@@ -23,6 +23,7 @@ from tests.porcelain.importing.driving import (
     objstore,
     opened,
     projection,
+    state_of,
     succeed,
     verify,
     without_places,
@@ -167,12 +168,30 @@ def test_a_file_is_cut_to_its_beginning(store: Path, home: Path) -> None:
     verify(store)
 
 
-def test_a_file_is_emptied(store: Path, home: Path) -> None:
+@pytest.mark.parametrize("left", [b"", b'{"type":"mode","mode":"normal","sessionId":"%s"}\n' % ID.encode()])
+def test_a_file_is_emptied(store: Path, home: Path, left: bytes) -> None:
+    """Of everything, or of all that made it a conversation: it was rewritten, which is said once."""
     before, path = held(store), home / TIDEPOOL
-    path.write_bytes(b"")
-    place(store, home)
+    path.write_bytes(left)
+    assert place(store, home)["conflicts"] == 1
     gains(before, held(store))
-    assert listed(store)["records"] == 42
+    row = listed(store)
+    assert (row["sources"], row["conflicts"], row["records"]) == (1, 1, 42)
+    count = state_of(store)[1]
+    assert (place(store, home)["conflicts"], state_of(store)[1]) == (0, count)
+    with path.open("ab") as file:
+        file.writelines((HOME / TIDEPOOL).read_bytes().splitlines(keepends=True)[:5])
+    assert place(store, home)["records"] == 5
+    assert listed(store)["conflicts"] == 1
+    verify(store)
+
+
+def test_a_sub_agents_file_is_emptied(store: Path, home: Path) -> None:
+    """It is rewritten as a file of its conversation, whose other files are there."""
+    (home / AGENT).write_bytes(b"")
+    result = place(store, home)
+    assert (result["conversations"], result["conflicts"]) == (8, 1)
+    assert listed(store, LANTERN.name)["conflicts"] == 1
     verify(store)
 
 
@@ -287,6 +306,61 @@ def test_an_agent_file_comes_later_than_its_parent(tmp_path: Path, home: Path) -
     fresh = tmp_path / "fresh"
     place(fresh, home)
     assert without_places(store) == without_places(fresh)
+    verify(store)
+
+
+def test_a_conversation_comes_later_than_its_sub_agents(tmp_path: Path, home: Path) -> None:
+    """oh-my-pi's: they stand for it until its own file is there, and everything is one conversation then."""
+    store, sessions = tmp_path / "store", home / ".omp" / "agent" / "sessions" / "-src-beehive.ops"
+    name = "dc1bab23-e2cd-4ff6-aa10-48a481d76d3a"
+    (path,) = sessions.glob(f"*_{name}.jsonl")
+    data = path.read_bytes()
+    for without in (None, data.splitlines(keepends=True)[0]):  # no file, and one with nothing but its header
+        path.unlink() if without is None else path.write_bytes(without)
+        succeed(store, "import", home=home)
+        row = listed(store, name)
+        assert (row["native_id"], row["sources"], row["records"]) == (name, 3, 24)
+    path.write_bytes(data)
+    succeed(store, "import", home=home)
+    fresh = tmp_path / "fresh"
+    succeed(fresh, "import", home=home)
+    row = listed(store, name)
+    assert (row["sources"], row["records"]) == (4, listed(fresh, name)["records"])
+    assert without_places(store) == without_places(fresh)
+    verify(store)
+
+
+def test_a_child_that_was_imported_alone_stays_a_conversation(tmp_path: Path, home: Path) -> None:
+    """Factory Droid's: when what started it is found, and when both go on."""
+    store, sessions = tmp_path / "store", home / ".factory" / "sessions" / "-home-mira-src-tidepool"
+    child, parent = (
+        sessions / f"{name}.jsonl"
+        for name in ("db3b73d7-c55f-44bd-a746-4d22d9b1b36a", "3051027f-4a08-4778-b445-5da6d48f2819")
+    )
+    lines, whole = child.read_bytes().splitlines(keepends=True), parent.read_bytes()
+    child.write_bytes(b"".join(lines[:3]))
+    parent.unlink()
+    succeed(store, "import", home=home)
+    parent.write_bytes(whole)
+    child.write_bytes(b"".join(lines))
+    succeed(store, "import", home=home)
+    assert [listed(store, path.stem)["records"] for path in (child, parent)] == [8, 14]
+    assert objstore(store, "doctor", home=home).code == 0
+    verify(store)
+
+
+def test_a_copy_of_a_child_takes_nobodys_name(tmp_path: Path, home: Path) -> None:
+    """Factory Droid's: a copy without settings, which does not say what started it."""
+    store, sessions = tmp_path / "store", home / ".factory" / "sessions" / "-home-mira-src-tidepool"
+    child = sessions / "db3b73d7-c55f-44bd-a746-4d22d9b1b36a.jsonl"
+    succeed(store, "import", home=home)
+    before = held(store)
+    shutil.copyfile(child, sessions / "a-copy.jsonl")
+    with child.open("a") as file:
+        file.write(json.dumps({"type": "todo_state", "id": "later", "todos": []}) + "\n")
+    succeed(store, "import", home=home)
+    gains(before, held(store))
+    assert objstore(store, "doctor", home=home).code == 0
     verify(store)
 
 

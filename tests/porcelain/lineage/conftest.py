@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from objstore.fold import Envelope, Fold
-from porcelain.lineage.events import ObservedFile
-from porcelain.lineage.facts import Stored, object_id
-from porcelain.lineage.importing import facts_of_conversation
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.projection import Projection, project
-from porcelain.lineage.reports import ConversationReport, SourceReport
+from porcelain.lineage.adapters.importing import facts_of_conversation
+from porcelain.lineage.adapters.reports import ConversationReport, SourceReport
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored, object_id
+from porcelain.lineage.facts.projection import Projection, project
+from porcelain.lineage.landed.events import ObservedFile
 from porcelain.providers.records import Page, Part, Record
 
 ROOT = "/home/ines/.claude/projects"

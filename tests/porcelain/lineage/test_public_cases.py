@@ -1,7 +1,7 @@
 """Public bug reports of other tools, each file built by its recipe and taken through the whole program.
 
 Those about usage are in ``test_usage_totals``, about forks and copies in ``test_shared_records`` and
-``test_relations``, about formats of one agent in the tests of its reader.
+``relations.test_relations``, about formats of one agent in the tests of its reader.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from porcelain.lineage.json_view import _HEAD
+from porcelain.lineage.exports.json_view import _HEAD
 from tests.porcelain.importing.driving import copy_home, objstore, succeed
 from tests.porcelain.lineage.pi_home import PiHome
 

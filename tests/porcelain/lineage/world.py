@@ -6,16 +6,16 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from porcelain.lineage.derive import view_of
-from porcelain.lineage.facts import Stored, object_id
-from porcelain.lineage.kinds import Fact
-from porcelain.lineage.manifests import relocation
-from porcelain.lineage.projection import Projection, Row
+from porcelain.lineage.adapters.manifests import relocation
+from porcelain.lineage.adapters.reports import ConversationReport, SourceReport, Stated
+from porcelain.lineage.derived.view import view_of
+from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.facts.making import Stored, object_id
+from porcelain.lineage.facts.projection import Projection, Row
+from porcelain.lineage.facts.statements import confidence, statement
 from porcelain.lineage.relations.nodes import Said, read_nodes
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.lineage.relations.shared_records import Comparison, Known
-from porcelain.lineage.reports import ConversationReport, SourceReport, Stated
-from porcelain.lineage.statements import confidence, statement
 from tests.porcelain.lineage.conftest import Fake, digest
 
 ROOT = "/home/ines/.pi/agent/sessions"

@@ -478,16 +478,6 @@ def found_in(root: Path, **seen: Any) -> tuple[dict[str, list[tuple[str, str, st
     return conversations, left
 
 
-def test_roots(tmp_path: Path) -> None:
-    (tmp_path / ".claude" / "projects").mkdir(parents=True)
-    (tmp_path / "own" / "projects").mkdir(parents=True)
-    assert claude.roots({}, tmp_path) == [tmp_path / ".claude" / "projects"]
-    assert claude.roots({"CLAUDE_CONFIG_DIR": str(tmp_path / "own")}, tmp_path) == [
-        tmp_path / "own" / "projects"
-    ]
-    assert claude.roots({}, tmp_path / "nobody") == []
-
-
 def test_discovery(tmp_path: Path) -> None:
     projects = tmp_path / "projects"
     folder = projects / "-home-mira-kiln"

@@ -810,15 +810,6 @@ def test_an_import_in_pieces_counts_as_one_in_a_row(tmp_path: Path) -> None:
 # -- files and conversations -----------------------------------------------------------------------------------------
 
 
-def test_where_codex_keeps_its_sessions(tmp_path: Path) -> None:
-    assert codex.roots({}, tmp_path) == []
-    for name in (".codex/sessions", "other/archived_sessions"):
-        (tmp_path / name).mkdir(parents=True)
-    assert codex.roots({}, tmp_path) == [tmp_path / ".codex"]
-    assert codex.roots({"CODEX_HOME": str(tmp_path / "other")}, tmp_path) == [tmp_path / "other"]
-    assert codex.roots({"CODEX_HOME": str(tmp_path / "missing")}, tmp_path) == []
-
-
 def test_only_rollouts_are_opened(tmp_path: Path) -> None:
     rollout(tmp_path / "sessions" / "2026" / "05" / "01", PARENT, meta(), said("user", "hi"))
     rollout(tmp_path / "sessions", FORK, meta(FORK), said("user", "hi"))

@@ -355,16 +355,6 @@ def found_in(root: Path, **seen: Any) -> tuple[dict[str, Conversation], dict[str
     return conversations, left_out
 
 
-def test_roots(tmp_path: Path) -> None:
-    home, other = tmp_path / "home", tmp_path / "other"
-    assert factory.roots({}, home) == []
-    for folder in (home / ".factory", other / ".factory", other):
-        (folder / "sessions").mkdir(parents=True)
-    assert factory.roots({}, home) == [home / ".factory" / "sessions"]
-    assert factory.roots({"FACTORY_HOME_OVERRIDE": str(other)}, home) == [other / ".factory" / "sessions"]
-    assert factory.roots({"FACTORY_DIR": str(other)}, home) == [other / "sessions"]
-
-
 def test_sessions_with_their_settings(tmp_path: Path) -> None:
     sessions = tmp_path / "sessions"
     path = write(sessions / "-home-mira-kiln" / f"{SESSION}.jsonl", *conversation(), settings={"model": "m"})

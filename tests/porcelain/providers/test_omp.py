@@ -255,20 +255,6 @@ def test_a_copied_entry_is_the_same_record() -> None:
 # -- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_where_oh_my_pi_keeps_its_sessions(tmp_path: Path) -> None:
-    assert omp.roots({}, tmp_path) == []
-    for name in (".omp/agent", ".clay/agent", "own", "data/omp"):
-        (tmp_path / name / "sessions").mkdir(parents=True)
-    usual = tmp_path / ".omp" / "agent" / "sessions"
-    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
-    assert omp.roots({}, tmp_path) == [usual]
-    assert omp.roots({"PI_CONFIG_DIR": ".clay"}, tmp_path) == [tmp_path / ".clay" / "agent" / "sessions"]
-    assert omp.roots({"PI_CODING_AGENT_DIR": str(tmp_path / "own")}, tmp_path) == [
-        tmp_path / "own" / "sessions"
-    ]
-    assert omp.roots(data, tmp_path) == [usual, tmp_path / "data" / "omp" / "sessions"]
-
-
 def test_files_of_pi_are_left_to_pi(tmp_path: Path) -> None:
     ours = transcript(tmp_path / "-kiln" / "t_s1.jsonl", HEADER, MODEL, message("user", "hi"))
     theirs = {**MODEL, "modelId": "m-1", "provider": "p"}

@@ -1104,23 +1104,6 @@ def test_columns_of_other_versions(tmp_path: Path) -> None:
 # -- where sessions are ----------------------------------------------------------------------------------------------
 
 
-def test_roots(tmp_path: Path) -> None:
-    home, data = tmp_path / "home", tmp_path / "data"
-    assert opencode.roots({}, home) == []
-    own = home / ".local" / "share" / "opencode"
-    own.mkdir(parents=True)
-    (data / "opencode").mkdir(parents=True)
-    assert opencode.roots({}, home) == [own]
-    assert opencode.roots({"XDG_DATA_HOME": str(data)}, home) == [data / "opencode"]
-    elsewhere = write_database(tmp_path / "else" / "mine.db", talk())
-    assert opencode.roots({"OPENCODE_DB": str(elsewhere)}, home) == [own, elsewhere]
-    inside = write_database(own / "opencode-beta.db", talk())
-    assert opencode.roots({"OPENCODE_DB": str(inside)}, home) == [own]
-    assert opencode.roots({"OPENCODE_DB": "named.db"}, home) == [own]
-    write_database(own / "named.db", talk())
-    assert opencode.roots({"OPENCODE_DB": "named.db"}, home) == [own, own / "named.db"]
-
-
 def test_children_are_streams_of_the_session_that_started_them(tmp_path: Path) -> None:
     grandchild = native("ses", 700)
     lost = native("ses", 600)

@@ -259,18 +259,6 @@ def write(path: Path, *lines: dict[str, Any] | str) -> Path:
     return path
 
 
-def test_roots(tmp_path: Path) -> None:
-    for folder in (".pi/agent/sessions", "own/sessions", "direct"):
-        (tmp_path / folder).mkdir(parents=True)
-    assert pi.roots({}, tmp_path) == [tmp_path / ".pi" / "agent" / "sessions"]
-    assert pi.roots({"PI_CODING_AGENT_DIR": str(tmp_path / "own")}, tmp_path) == [
-        tmp_path / "own" / "sessions"
-    ]
-    both = {"PI_CODING_AGENT_DIR": "x", "PI_CODING_AGENT_SESSION_DIR": str(tmp_path / "direct")}
-    assert pi.roots(both, tmp_path) == [tmp_path / "direct"]
-    assert pi.roots({}, tmp_path / "nobody") == []
-
-
 def test_discovery(tmp_path: Path) -> None:
     folder = tmp_path / "sessions" / "--home-mira--"
     prompt = message("user", "x")

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -26,7 +28,7 @@ from porcelain.remotes import http_client
 from porcelain.remotes.config import Remote
 from porcelain.remotes.http_client import HttpTransport, Target, open_http, parse_http, token_for
 from porcelain.remotes.urls import shown
-from tests.objstore.sync.building import EVERYTHING, add_round, opened, put_tags, sound, state
+from tests.objstore.sync.building import EVERYTHING, add_round, opened, put_node, put_tags, sound, state
 from tests.objstore.sync.test_transports import (  # noqa: F401
     REF,
     here,
@@ -69,6 +71,23 @@ def way() -> _Way:
 @pytest.fixture
 def writable() -> _Way:
     return _Way()
+
+
+def test_a_small_push_asks_little_and_loads_nothing_that_receives(here: Store, there: Store) -> None:
+    put_tags(there, 700)
+    put_tags(here, 700)
+    here.update_ref("tag/new", put_node(here, "new"), None)
+    program = (
+        "import sys; from porcelain.main import main; code = main()\n"
+        "sys.stderr.write(' '.join(sys.modules)); sys.exit(code)"
+    )
+    with served(there) as server:
+        words = [sys.executable, "-c", program, "--store", str(here.database.path), "push", server.url]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        asked = [json.loads(line)["path"] for line in server.log]
+    assert there.refs()["tag/new"] == here.refs()["tag/new"]
+    assert not {"tempfile", "concurrent.futures", "click", "subprocess"} & set(done.stderr.split())
+    assert asked.count("/exchange/push") == 1 and len(asked) <= 6
 
 
 def test_several_packs_over_one_connection(here: Store, there: Store) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import sqlite3
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from objstore.store import Store
-from porcelain.lineage.derive import lineage_of, lineage_view
+from porcelain.lineage.derived.view import lineage_of, lineage_view
+from porcelain.lineage.facts.projection import Projection
 from porcelain.lineage.index import opening
 from porcelain.lineage.index.opening import NAME, bring_up, open_lineage
 from porcelain.lineage.index.update import Work
-from porcelain.lineage.projection import Projection
 from tests.porcelain.importing.driving import copy_home, finish, patched, run, start, succeed
 from tests.porcelain.lineage import usage_homes as homes
-from tests.porcelain.lineage.pi_home import PiHome
+from tests.porcelain.lineage.index.life import EVENTS, JUDGEMENTS, Life
 
 
 def as_lists(projection: Projection) -> dict[str, Any]:
@@ -34,9 +31,13 @@ def as_lists(projection: Projection) -> dict[str, Any]:
     }
 
 
-def check(path: Path) -> None:
-    """The index is brought up to date by what is new, and says what all facts say."""
+def check(path: Path, *, anew: bool | None = None) -> None:
+    """The index is brought up to date by what is new, and says what all facts say; ``anew`` says whether it may be made
+    anew for that."""
     with Store.open(path, read_only=True) as store:
+        if anew is False:
+            work = bring_up(store)
+            assert work is not None and not work.anew
         with store.snapshot() as view:
             expected = as_lists(lineage_view(view))
         with open_lineage(store) as indexed:
@@ -50,157 +51,17 @@ def brought_up(path: Path) -> Work:
     return work
 
 
-class Life:
-    """A home in which things happen, and a store that imports it."""
-
-    def __init__(self, folder: Path, draw: random.Random) -> None:
-        self.home = PiHome(folder / "home")
-        self.store = folder / "store"
-        self.draw = draw
-        self.names: list[str] = []
-        self.files: list[Path] = []
-        self.claude = 0
-        succeed(self.store, "init")
-
-    def happen(self, what: str) -> None:
-        getattr(self, what)()
-
-    def _new(self) -> str:
-        self.names.append(f"{len(self.names) + 1:x}")
-        return self.names[-1]
-
-    def _folder(self) -> str:
-        return self.draw.choice(("garden", "orchard"))
-
-    def begin(self) -> None:
-        name = self._new()
-        self.files.append(self.home.write(name, self.home.entries(name, 22), folder=self._folder()))
-
-    def other_agent(self) -> None:
-        self.claude += 1
-        native = f"{self.claude:08}-0000-4000-8000-000000000000"
-        folder = self.home.home / ".claude" / "projects" / "-home-ines-garden"
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [{"type": "mode", "mode": "normal", "sessionId": native}]
-        rows += [
-            {
-                "type": "user",
-                "uuid": f"u{self.claude}-{row}",
-                "sessionId": native,
-                "cwd": f"/home/ines/{self._folder()}",
-                "timestamp": f"2026-03-01T10:{self.draw.randrange(60):02}:00.000Z",
-                "message": {"role": "user", "content": "hello"},
-            }
-            for row in range(2)
-        ]
-        (folder / f"{native}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def go_on(self) -> None:
-        if self.files:
-            path = self.draw.choice(self.files)
-            if path.exists():
-                size = path.stat().st_size
-                entry = self.home.entries(self._new(), 23, 22)
-                with path.open("a") as file:
-                    file.writelines(json.dumps(row) + "\n" for row in entry)
-                assert path.stat().st_size > size
-
-    def fork(self, linked: bool = False) -> None:
-        there = [path for path in self.files if path.exists()]
-        if there:
-            origin = self.draw.choice(there)
-            lines = [json.loads(line) for line in origin.read_text().splitlines()][1:]
-            name = self._new()
-            link = {"parentSession": str(origin)} if linked else {}
-            more = self.home.entries(name, 25, 20)
-            self.files.append(self.home.write(name, [*lines[:20], *more], folder=self._folder(), **link))
-
-    def linked_fork(self) -> None:
-        self.fork(linked=True)
-
-    def orphan(self) -> None:
-        name = self._new()
-        link = self.home.native(f"{self.draw.randrange(1, 12):x}")
-        self.files.append(
-            self.home.write(name, self.home.entries(name, 21), folder=self._folder(), parentSession=link)
-        )
-
-    def move(self) -> None:
-        there = [path for path in self.files if path.exists() and "garden" in path.parent.name]
-        if there:
-            source = self.draw.choice(there)
-            target = self.home.move(source, "garden", "orchard")
-            self.files.append(target)
-            inferred = {"inferred": True} if self.draw.random() < 0.3 else {}
-            self.home.manifest(self.home.moved(source, target, "garden", "orchard", **inferred))
-
-    def name_a_file(self) -> None:
-        """A manifest names a file before it is there, or one that never will be."""
-        if self.files:
-            later = self.home.path(f"{len(self.names) + 1:x}", "orchard")
-            self.home.manifest(self.home.moved(self.draw.choice(self.files), later, "garden", "orchard"))
-
-    def vanish(self) -> None:
-        if self.files:
-            with suppress(OSError):
-                os.remove(self.draw.choice(self.files))
-
-    def rewrite(self) -> None:
-        there = [path for path in self.files if path.exists()]
-        if there:
-            path = self.draw.choice(there)
-            lines = path.read_text().splitlines()
-            other = self.home.entries("e", 30, 10)
-            path.write_text("\n".join([*lines[:8], *(json.dumps(row) for row in other)]) + "\n")
-
-    def _sessions(self) -> list[str]:
-        out = succeed(self.store, "lineage", "sessions", "--json").out
-        return [json.loads(line)["native_id"] for line in out.splitlines()]
-
-    def judge(self) -> None:
-        found = self._sessions()
-        if len(found) > 1:
-            one, two = self.draw.sample(found, 2)
-            word = self.draw.choice(("context-jump", "continuation", "unrelated"))
-            run(self.store, "lineage", "classify", one, two, word)
-
-    def judge_an_edge(self) -> None:
-        out = succeed(self.store, "lineage", "sql", "--json", "SELECT id FROM edges ORDER BY id").out
-        edges = [json.loads(line)["id"] for line in out.splitlines()]
-        if edges:
-            word = self.draw.choice(("context-jump", "continuation"))
-            run(self.store, "lineage", "classify", self.draw.choice(edges), word)
-
-    def label(self) -> None:
-        found = self._sessions()
-        if found:
-            run(self.store, "lineage", "label", self.draw.choice(found), f"name {self.draw.randrange(3)}")
-
-    def mark(self) -> None:
-        found = self._sessions()
-        if found:
-            run(self.store, "lineage", "mark", self.draw.choice(found), "preserve")
-
-    def sidecars(self) -> None:
-        succeed(self.store, "lineage", "import-sidecars", home=self.home.home)
-
-    def catch_up(self) -> None:
-        succeed(self.store, "import", home=self.home.home)
-
-
-_EVENTS = [name for name in vars(Life) if not name.startswith("_") and name != "happen"]
-
-
 @settings(deadline=None, max_examples=25)
-@given(st.lists(st.sampled_from(_EVENTS), min_size=6, max_size=30), st.integers(0, 2**16))
+@given(st.lists(st.sampled_from(EVENTS), min_size=6, max_size=30), st.integers(0, 2**16))
 def test_an_index_says_what_all_facts_say(events: list[str], seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         life = Life(Path(folder), random.Random(seed))
         for number, event in enumerate(["begin", "other_agent", *events, "sidecars", "catch_up"]):
             life.happen(event)
-            if event in ("label", "mark", "judge", "judge_an_edge", "sidecars") or number % 3 == 0:
+            if event in JUDGEMENTS or number % 3 == 0:
+                check(life.store, anew=number == 0)
                 life.catch_up()
-                check(life.store)
+                check(life.store, anew=number == 0)
         check(life.store)
 
 
@@ -232,6 +93,71 @@ def test_one_appended_line_derives_one_conversation(life: Life) -> None:
     assert work.facts <= 6
     assert work.new_files == 1
     assert work.rows <= 12
+    check(life.store)
+
+
+@pytest.mark.parametrize("undo", [(), ("--undo",)])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mark", "1", "preserve"),
+        ("classify", "1", "2", "context-jump"),
+        ("label", "1", "beans"),
+        ("repo", "--path", "/home/ines/garden", "garden"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_judgement_derives_what_it_is_about(
+    life: Life, words: tuple[str, ...], undo: tuple[str, ...]
+) -> None:
+    named = [life.home.native(word) if word.isdigit() else word for word in words]
+    succeed(life.store, "lineage", *named)
+    if undo:
+        assert not brought_up(life.store).anew
+        succeed(life.store, "lineage", *named, *undo)
+    work = brought_up(life.store)
+    assert not work.anew
+    assert work.new_facts <= 2
+    assert work.groups <= 2
+    assert work.facts <= 12
+    assert work.rows <= 24
+    check(life.store)
+
+
+def test_a_sidecar_derives_what_it_is_about(life: Life) -> None:
+    source = life.files[0]
+    target = life.home.move(source, "garden", "orchard") if "garden" in source.parent.name else None
+    target = target or life.home.move(source, "orchard", "garden")
+    life.home.manifest(life.home.moved(source, target, "garden", "orchard"))
+    life.sidecars()
+    work = brought_up(life.store)
+    assert not work.anew
+    assert work.groups == 1
+    assert work.facts <= 8
+    check(life.store)
+
+
+def test_what_another_store_has_landed_too_is_gone_through_once(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All conversations come once more, in chains of another name: no look through all records for each of them."""
+    asked: list[str] = []
+    connect = opening._connect
+
+    def listening(path: str) -> sqlite3.Connection:
+        connection = connect(path)
+        connection.set_trace_callback(asked.append)
+        return connection
+
+    monkeypatch.setattr(opening, "_connect", listening)
+    with Store.open(life.store) as store:
+        batch = store.batch()
+        with store.snapshot() as view:
+            for ref, head in list(view.refs("landed/")):
+                batch.move_ref(ref.replace(store.store_id, "0" * 16), head.hex(), None, "sync")
+        store.commit(batch)
+    assert not brought_up(life.store).anew
+    assert sum("FROM record WHERE token" in statement for statement in asked) == 1
     check(life.store)
 
 
@@ -336,12 +262,12 @@ def test_a_process_that_was_killed_while_it_made_the_index(life: Life) -> None:
     (life.store / NAME).unlink()
     script = patched(
         life.store.parent / "killed.py",
-        "import os, signal, porcelain.lineage.index.update as update",
-        "real = update.write_rows",
+        "import os, signal, porcelain.lineage.index.written as written",
+        "real = written.write_rows",
         "def write_rows(*arguments):",
         "    real(*arguments)",
         "    os.kill(os.getpid(), signal.SIGKILL)",
-        "update.write_rows = write_rows",
+        "written.write_rows = write_rows",
     )
     result = run(life.store, "lineage", "threads", home=life.home.home, script=script)
     assert result.code == -9
