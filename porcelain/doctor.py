@@ -27,7 +27,7 @@ from porcelain.doctor_sources import (
 )
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.plan import Plan, make_plan
-from porcelain.lineage.usage.activity import measured, stale
+from porcelain.lineage.usage.measuring import measured, stale
 from porcelain.lineage.views.options import open_indexed
 from porcelain.providers.agents import PROVIDERS, TITLES
 from porcelain.session.documents.search_index import index_path

@@ -7,7 +7,7 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.lineage.facts.store import CHAIN, rebuild_index
 from porcelain.lineage.index import opening
-from porcelain.lineage.usage.activity import PREFIX, measured
+from porcelain.lineage.usage.measuring import PREFIX, measured
 
 _FACTS = b"fact/"
 

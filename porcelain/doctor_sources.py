@@ -16,7 +16,8 @@ from porcelain.doctor_disk import OnDisk, file_on_disk, listed_ids, on_disk
 from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.plan import Plan, native_id
 from porcelain.lineage.adapters.retention import Expiring, Retention, expiring, retention_of
-from porcelain.lineage.usage.activity import Measured, activity_at
+from porcelain.lineage.usage.activity import activity_at
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.providers.cursor import Cursor, is_same_file
 
 #: Paths of one kind that are named; more are only counted.

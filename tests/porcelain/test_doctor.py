@@ -15,7 +15,7 @@ import pytest
 from objstore.store import Store
 from porcelain.doctor_disk import count_lines
 from porcelain.lineage.adapters.retention import CLAUDE_DEFAULT_DAYS, expiring, retention_of
-from porcelain.lineage.usage.activity import PREFIX
+from porcelain.lineage.usage.measuring import PREFIX
 from tests.porcelain.importing.driving import (
     CONVERSATIONS,
     TIDEPOOL,

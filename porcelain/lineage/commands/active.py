@@ -13,8 +13,8 @@ from porcelain.lineage.usage.active_time import (
     project_times,
     session_times,
 )
-from porcelain.lineage.usage.activity import measured
 from porcelain.lineage.usage.blocks import length, united
+from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.names import Names
 from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,

@@ -13,7 +13,7 @@ from porcelain.lineage.exports.pi_compat import write_compatible
 from porcelain.lineage.exports.sqlite_view import write_sqlite
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.landed.events import no_events
-from porcelain.lineage.usage.activity import measured
+from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.options import open_indexed
 
 SUMMARY = "write the lineage as a SQLite file"
@@ -57,12 +57,12 @@ def run(arguments: Arguments, context: Context) -> int:
         raise UsageError(f"{path}: is not a file", hint="name the file to write")
     with open_store(context) as store, open_lineage(store) as indexed:
         projection = indexed.projection()
-        events = no_events if arguments.no_events else indexed.landed_pages()
+        pages = indexed.landed_pages()
         if form == "json":
-            count = write_json(
-                path, projection, None if arguments.no_events else events, overwrite=arguments.force
-            )
+            inline = None if arguments.no_events else pages
+            count = write_json(path, projection, inline, count=pages.count, overwrite=arguments.force)
         else:
+            events = no_events if arguments.no_events else pages
             count = write_sqlite(path, projection, events, overwrite=arguments.force)
         rows = {name: len(table) for name, table in projection.tables.items() if len(table)}
     if arguments.json:
@@ -126,8 +126,9 @@ def _compatible(folder: Path, arguments: Arguments, context: Context) -> int:
     ):
         projection = indexed.projection()
         conversations = measured(store, progress.advance)
+        pages = indexed.landed_pages()
         written = write_compatible(
-            folder, projection, indexed.landed_pages(), conversations, overwrite=arguments.force
+            folder, projection, pages, conversations, count=pages.count, overwrite=arguments.force
         )
     if arguments.json:
         with Writer(context.stdout) as out:

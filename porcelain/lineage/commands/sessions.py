@@ -27,9 +27,13 @@ ARGUMENTS = (0, None)
 
 def run(arguments: Arguments, context: Context) -> int:
     """List conversations whose name, folder or id contains every WORD."""
-    with open_store(context) as store, open_lineage(store) as indexed:
-        rows = session_rows(indexed.projection(stored=True))
     words = [word.casefold() for word in arguments.args]
+    with open_store(context) as store, open_lineage(store) as indexed:
+        if arguments.limit is not None and not words:
+            projection, count = indexed.latest(arguments.limit, arguments.provider)
+            rows = session_rows(projection)
+        else:
+            rows, count = session_rows(indexed.projection(stored=True)), None
     rows = [
         row
         for row in rows
@@ -47,8 +51,9 @@ def run(arguments: Arguments, context: Context) -> int:
         width = terminal_width(context.stdout, context.env)
         for line in table(cells, header, width=width, right=(4, 5)) if cells else ():
             out.line(line)
-    if len(shown) < len(rows):
-        say(context, f"{counted(len(rows) - len(shown), 'conversation')} not shown")
+    hidden = (len(rows) if count is None else count) - len(shown)
+    if hidden:
+        say(context, f"{counted(hidden, 'conversation')} not shown")
     elif not rows:
         say(
             context,

@@ -9,7 +9,7 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, terminal_width
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage.activity import measured
+from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.mermaid import gantt
 from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,

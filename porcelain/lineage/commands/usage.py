@@ -12,7 +12,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, say, table, terminal_width
 from porcelain.lineage.facts.identity import session_id
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage.activity import measured
+from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.usage.rules import Tokens
 from porcelain.lineage.usage.totals import BY, Group, Totals, Wanted, totals
 from porcelain.lineage.views.names import Names

@@ -16,7 +16,14 @@ import msgspec
 from objstore.errors import StorageError
 from objstore.fastcanonical import encode
 from porcelain.lineage.facts.projection import Projection, Row
-from porcelain.lineage.landed.events import EventRow, EventSource, event_rows, observed_files
+from porcelain.lineage.landed.events import (
+    EventCount,
+    EventRow,
+    EventSource,
+    event_rows,
+    observed_files,
+    stated_count,
+)
 from porcelain.lineage.tables import ddl
 from porcelain.lineage.tables.columns import Table
 from porcelain.lineage.tables.schema import EVENTS, FACT_TABLES, SCHEMA_VERSION
@@ -26,16 +33,23 @@ _HEAD = f'{{"schemaVersion":{SCHEMA_VERSION},\n"generator":"objstore lineage exp
 
 
 def write_json(
-    path: Path, projection: Projection, events: EventSource | None = None, *, overwrite: bool = False
+    path: Path,
+    projection: Projection,
+    events: EventSource | None = None,
+    *,
+    count: EventCount = stated_count,
+    overwrite: bool = False,
 ) -> int:
     """Write the view to ``path`` and return the number of events; as ``sqlite_view.write_sqlite`` for what stands
-    there. With ``events`` they are in it, sorted on disk and not in memory."""
+    there. With ``events`` they are in it, sorted on disk and not in memory; without, ``count`` says how many a file
+    has."""
     with (
         replacing(path, _is_ours, overwrite=overwrite) as partial,
         partial.open("w", encoding="utf-8", newline="\n") as out,
     ):
         try:
-            return _write(out, projection, None if events is None else event_rows(projection, events))
+            rows = None if events is None else event_rows(projection, events)
+            return _write(out, projection, rows, count)
         except sqlite3.Error as error:
             raise StorageError(f"{path}: cannot sort the events: {error}") from None
 
@@ -44,12 +58,14 @@ def _is_ours(head: bytes) -> bool:
     return head.startswith(_HEAD.encode())
 
 
-def _write(out: TextIO, projection: Projection, events: Iterable[EventRow] | None) -> int:
+def _write(
+    out: TextIO, projection: Projection, events: Iterable[EventRow] | None, count_of: EventCount
+) -> int:
     out.write(f'{_HEAD}"fold":"{projection.fold}",\n')
     for table in FACT_TABLES:
         _write_array(out, table.json_name, (json_row(table, row) for row in projection.tables[table.name]))
     if events is None:
-        count = sum(file.records for file in observed_files(projection))
+        count = sum(map(count_of, observed_files(projection)))
         _write_array(out, EVENTS.json_name, ())
     else:
         count = _write_events(out, events)

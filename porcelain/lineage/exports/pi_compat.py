@@ -16,10 +16,10 @@ from typing import Any
 from porcelain.lineage.exports.json_view import json_row
 from porcelain.lineage.exports.pi_compat_activity import active_time_metrics, compaction_events, work_bursts
 from porcelain.lineage.facts.projection import Projection, Row, records
-from porcelain.lineage.landed.events import EventSource, no_events, observed_files
+from porcelain.lineage.landed.events import EventCount, EventSource, no_events, observed_files, stated_count
 from porcelain.lineage.tables.columns import Table
 from porcelain.lineage.tables.schema import BY_NAME, SCHEMA_VERSION
-from porcelain.lineage.usage.activity import Measured
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.lineage.views.names import Names
 from porcelain.output_file import replacing
 
@@ -59,11 +59,13 @@ def write_compatible(
     pages_of: EventSource = no_events,
     conversations: Iterable[Measured] = (),
     *,
+    count: EventCount = stated_count,
     overwrite: bool = False,
 ) -> list[Path]:
     """Write the three files below ``folder`` and return their paths; see ``output_file.replacing`` for what may stand
-    there. ``pages_of`` and ``conversations`` say what the files' records add up to. Raises ``StorageError``."""
-    making = _Making(projection, pages_of, list(conversations))
+    there. ``pages_of``, ``conversations`` and ``count`` say what the files' records add up to. Raises
+    ``StorageError``."""
+    making = _Making(projection, pages_of, list(conversations), count)
     graph = dict(making.graph_export())
     written = []
     for name, value in (
@@ -91,9 +93,16 @@ def _is_ours(head: bytes) -> bool:
 class _Making:
     """Both exports of one view."""
 
-    def __init__(self, projection: Projection, pages_of: EventSource, conversations: list[Measured]) -> None:
+    def __init__(
+        self,
+        projection: Projection,
+        pages_of: EventSource,
+        conversations: list[Measured],
+        count: EventCount,
+    ) -> None:
         self._view = projection
         self._pages_of = pages_of
+        self._count = count
         self._conversations = conversations
         self._tables = projection.tables
         self._names = Names(projection.tables)
@@ -142,7 +151,7 @@ class _Making:
             {
                 "storage": "sqlite",
                 "table": "events",
-                "count": sum(file.records for file in observed_files(self._view)),
+                "count": sum(map(self._count, observed_files(self._view))),
                 "privacyStatus": "metadata-only",
             },
         )

@@ -17,8 +17,8 @@ from porcelain.lineage.facts.projection import Projection, Row
 from porcelain.lineage.facts.times import normal_time, time_of_ns
 from porcelain.lineage.landed.events import EventSource, ObservedFile
 from porcelain.lineage.usage.active_time import project_times, session_times
-from porcelain.lineage.usage.activity import Measured
 from porcelain.lineage.usage.blocks import PAUSE
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.lineage.views.names import Names
 from porcelain.providers.records import Record, page_record_ids
 

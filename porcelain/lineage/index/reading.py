@@ -29,15 +29,31 @@ _MOST = 50
 _JSON = msgspec.json.Decoder()
 
 
-class Rows(Sequence[Row]):
-    """The rows of one table in order of id, read each time that they are gone through."""
+#: Conversations that are wanted, their files and all sources; and for each table about them, which of its rows are.
+_WANTED = "CREATE TEMP TABLE IF NOT EXISTS wanted (id TEXT PRIMARY KEY) WITHOUT ROWID"
+_ABOUT = {
+    "evidence": "target_id",
+    "labels": "target_id",
+    "session_observations": "session_id",
+    "sessions": "id",
+}
 
-    def __init__(self, connection: sqlite3.Connection, table: Table, *, stored: bool = False) -> None:
+
+class Rows(Sequence[Row]):
+    """The rows of one table in order of id, read each time that they are gone through: all, or those of stored facts;
+    or those about what is ``wanted``, if the table is about conversations or files."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, table: Table, *, stored: bool = False, wanted: bool = False
+    ) -> None:
         self._connection = connection
         self._table = table
-        self._from = f"FROM {table.name}" + (
-            " WHERE EXISTS (SELECT 1 FROM fact WHERE fact.id = " + table.name + ".id)" if stored else ""
-        )
+        limits = []
+        if stored:
+            limits.append(f"EXISTS (SELECT 1 FROM fact WHERE fact.id = {table.name}.id)")
+        if wanted and table.name in _ABOUT:
+            limits.append(f"{_ABOUT[table.name]} IN (SELECT id FROM wanted)")
+        self._from = f"FROM {table.name}" + (f" WHERE {' AND '.join(limits)}" if limits else "")
 
     def __iter__(self) -> Iterator[Row]:
         return self.only([column.name for column in self._table.columns])
@@ -74,12 +90,13 @@ class Rows(Sequence[Row]):
 class Tables(Mapping[str, Sequence[Row]]):
     """All tables of the view by name."""
 
-    def __init__(self, connection: sqlite3.Connection, *, stored: bool = False) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, stored: bool = False, wanted: bool = False) -> None:
         self._connection = connection
         self._stored = stored
+        self._wanted = wanted
 
     def __getitem__(self, name: str) -> Rows:
-        return Rows(self._connection, BY_NAME[name], stored=self._stored)
+        return Rows(self._connection, BY_NAME[name], stored=self._stored, wanted=self._wanted)
 
     def __iter__(self) -> Iterator[str]:
         return (table.name for table in FACT_TABLES)
@@ -110,6 +127,25 @@ class Indexed:
         return Projection(
             tables=Tables(self.connection, stored=stored), dangling=sorted(dangling), fold=self.fold
         )
+
+    def latest(self, limit: int, provider: str | None = None) -> tuple[Projection, int]:
+        """The rows of stored facts about so many conversations, of one agent or of all, those with the latest end; and
+        how many there are. Of other tables than those about conversations and their files all rows are in it."""
+        run = self.connection.execute
+        of_facts = "FROM sessions WHERE EXISTS (SELECT 1 FROM fact WHERE fact.id = sessions.id)"
+        mine = (of_facts + " AND provider = ?", (provider,)) if provider is not None else (of_facts, ())
+        count = run(f"SELECT count(*) {mine[0]}", mine[1]).fetchone()[0]
+        run(_WANTED)
+        run("DELETE FROM wanted")
+        run(
+            f"INSERT INTO wanted SELECT id {mine[0]} ORDER BY coalesce(end_timestamp, '') DESC, id LIMIT ?",
+            (*mine[1], max(limit, 0)),
+        )
+        of_files = "FROM session_observations o JOIN wanted w ON o.session_id = w.id"
+        run(f"INSERT OR IGNORE INTO wanted SELECT o.id {of_files}")
+        run("INSERT OR IGNORE INTO wanted SELECT id FROM sources")  # which may have names
+        tables = Tables(self.connection, stored=True, wanted=True)
+        return Projection(tables=tables, dangling=[], fold=self.fold), int(count)
 
     def evidence(self) -> IndexedEvidence:
         """What landed records say about nodes."""

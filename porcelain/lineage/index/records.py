@@ -18,7 +18,7 @@ from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.tables import in_parts, placed
 from porcelain.lineage.index.tokens import of_id
 from porcelain.lineage.landed.events import ObservedFile
-from porcelain.lineage.landed.pages import PRELOADED, LandedPages
+from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.shared_records import LandedEvidence, nearest, record_keys
 
@@ -53,19 +53,16 @@ def index_all(connection: sqlite3.Connection, evidence: IndexedEvidence, groups:
     names: list[str] = []
     parts = [(array("q"), array("I")) for _ in range(_PARTS)]
     waiting = 0
-    for some in in_parts(_with_heads(connection), PRELOADED):
-        for file, heads in some:
-            evidence.heads.hold(file.provider, file.native_id, heads)
-        evidence.landed.preload([(file.provider, file.native_id) for file, _ in some])
-        for file, _ in some:
-            number = len(names)
-            names.append(file.observation)
-            found = set(record_keys(evidence.landed, file))
-            for key in found:
-                keys, files = parts[(key >> 56) + 128]
-                keys.append(key)
-                files.append(number)
-            waiting += len(found)
+    for file, heads in _with_heads(connection):
+        evidence.heads.hold(file.provider, file.native_id, heads)
+        number = len(names)
+        names.append(file.observation)
+        found = set(record_keys(evidence.landed, file))
+        for key in found:
+            keys, files = parts[(key >> 56) + 128]
+            keys.append(key)
+            files.append(number)
+        waiting += len(found)
         if waiting >= _WAITING:
             _spill(connection, parts)
             waiting = 0

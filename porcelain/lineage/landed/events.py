@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -36,6 +36,15 @@ class EventSource(Protocol):
     pages the store does not have gives none."""
 
     def __call__(self, file: ObservedFile, /) -> Iterable[tuple[Page, Sequence[Record]]]: ...
+
+
+#: How many events a file of a view has.
+EventCount = Callable[[ObservedFile], int]
+
+
+def stated_count(file: ObservedFile) -> int:
+    """An ``EventCount`` for a view whose landed pages are not at hand: what is known of the file."""
+    return file.records
 
 
 def no_events(_file: ObservedFile) -> Iterable[tuple[Page, Sequence[Record]]]:

@@ -5,24 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from objstore.chain import entries
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
-from objstore.store import load, load_many
+from objstore.store import load
 from porcelain.flow.chain.landed import page_records
 from porcelain.flow.chain.naming import ranked_heads
 from porcelain.lineage.landed.events import ObservedFile
-from porcelain.providers.records import Landing, Page, Record, page_record_ids
+from porcelain.providers.records import Page, Record, page_record_ids
 
 #: Agents that rewrite a line at the beginning of a file in place.
 REWRITE_IN_PLACE = frozenset({"oh-my-pi"})
 #: Chains whose readings are held, and pages.
 _CHAINS = 1024
 _PAGES = 64
-#: Conversations that may be read at once.
-PRELOADED = 64
 
 #: The landing chains of a conversation: their heads by provider and native id, in order of the chains' names, and of
 #: one name the one first that covers most.
@@ -60,38 +58,18 @@ class LandedPages:
         for page_id in reading.pages if reading is not None else ():
             yield self._page(page_id)
 
-    def preload(self, conversations: Sequence[tuple[str, str]]) -> None:
-        """Read the chains of these conversations (provider and native id, at most ``PRELOADED``) at once, those of
-        them that are short: quicker than one after the other, where the pages of all are asked for."""
-        heads = [
-            head
-            for one in dict.fromkeys(conversations)
-            for head in self._heads(*one)
-            if head not in self._readings
-        ]
-        short: dict[bytes, Landing] = {}
-        wanted: list[str] = []
-        for head, one in zip(heads, load_many(self._view, heads, "landing"), strict=True):
-            if one.previous is UNSET and len(wanted) + len(one.pages) <= _PAGES:
-                short[head] = one
-                wanted += one.pages
-        loaded = load_many(self._view, [bytes.fromhex(page_id) for page_id in wanted], "page")
-        for page_id, page in zip(wanted, loaded, strict=True):
-            self._hold(page_id, page)
-        for head, one in short.items():
-            self._hold_readings(head, [one])
+    def count(self, file: ObservedFile) -> int:
+        """How many records of a file were landed: none of one that says what another form of it does, which was."""
+        reading = self._reading(file)
+        return 0 if reading is None else reading.records
 
     def _page(self, page_id: str) -> Page:
         found = self._pages.get(page_id)
-        return (
-            self._hold(page_id, load(self._view, bytes.fromhex(page_id), "page")) if found is None else found
-        )
-
-    def _hold(self, page_id: str, page: Page) -> Page:
-        while len(self._pages) >= _PAGES:
-            del self._pages[next(iter(self._pages))]
-        self._pages[page_id] = page
-        return page
+        if found is None:
+            while len(self._pages) >= _PAGES:
+                del self._pages[next(iter(self._pages))]
+            found = self._pages[page_id] = load(self._view, bytes.fromhex(page_id), "page")
+        return found
 
     def _reading(self, file: ObservedFile) -> _Reading | None:
         found = [
@@ -114,14 +92,11 @@ class LandedPages:
         known = self._readings.get(head)
         if known is not None:
             return known
-        return self._hold_readings(head, (entry for _, entry in entries(self._view, head)))
-
-    def _hold_readings(self, head: bytes, landings: Iterable[Landing]) -> dict[str, list[_Reading]]:
         while len(self._readings) >= _CHAINS:
             del self._readings[next(iter(self._readings))]
         found: dict[str, list[_Reading]] = {}
         self._readings[head] = found
-        for entry in landings:
+        for _, entry in entries(self._view, head):
             for page_id in entry.pages:
                 page = self._page(page_id)
                 readings = found.setdefault(page.src, [])

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from porcelain.lineage.facts.kinds import Confidence
-from porcelain.lineage.facts.projection import Projection
-from porcelain.lineage.usage.activity import Measured
+from porcelain.lineage.facts.projection import Projection, with_columns
 from porcelain.lineage.usage.blocks import Block, length, united, without
+from porcelain.lineage.usage.measuring import Measured
 
 #: Below this share of records with a time, an active time is of low confidence.
 _COVERED = 0.5
@@ -63,7 +63,8 @@ def session_times(
     """The active time of each conversation of a view, by the id of its session. ``project_of`` names the project of a
     session."""
     sessions = {
-        (row["provider"], row["provider_session_id"]): row["id"] for row in projection.tables["sessions"]
+        (row["provider"], row["provider_session_id"]): row["id"]
+        for row in with_columns(projection.tables["sessions"], "id", "provider", "provider_session_id")
     }
     blocks: dict[str, list[Block]] = defaultdict(list)
     timed: dict[str, int] = defaultdict(int)
@@ -98,7 +99,8 @@ def session_times(
 def _origins(projection: Projection) -> dict[str, set[str]]:
     """What each session was copied from, directly. A subagent repeats nothing of who started it."""
     found: dict[str, set[str]] = defaultdict(set)
-    for row in projection.tables["thread_edges"]:
+    columns = ("source_session_id", "target_session_id", "relation", "metadata_json")
+    for row in with_columns(projection.tables["thread_edges"], *columns):
         source, target = row["source_session_id"], row["target_session_id"]
         if (
             source != target

@@ -1,35 +1,24 @@
-"""What the landed records of a conversation add up to: its model calls with their tokens, and when it was active.
-
-One value in the derived index for each conversation, made anew when its landing chain has moved. A view then reads a
-value of some kilobytes for each conversation and no record at all.
-"""
+"""What the landed records of a conversation add up to: its model calls with their tokens, and when it was active."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 from msgspec import Struct, UnsetType
 
-from objstore.errors import Conflict
-from objstore.refs import unquote
 from objstore.snapshot import Snapshot
-from objstore.store import Store
 from porcelain.flow.chain.landed import page_records, pages
-from porcelain.flow.chain.naming import ranked_heads
 from porcelain.lineage.landed.record_times import record_times
 from porcelain.lineage.usage.blocks import blocks_of
 from porcelain.lineage.usage.rules import Tokens, tokens_of
 from porcelain.providers.records import Page, Record
 
-PREFIX = b"usage/"
 #: Of the form of the values; a change of it or of the rules needs another one.
 VERSION = 2
 _KEY_BYTES = 16
-#: Bytes of values that are stored together.
-_COMMIT_BYTES = 8 * 1024 * 1024
 
 
 class Call(Struct, frozen=True, array_like=True):
@@ -69,126 +58,6 @@ class Activity(Struct, frozen=True, array_like=True):
     models: list[str]
     folders: list[str]
     calls: list[Call]
-
-
-class Measured(Struct, frozen=True):
-    """A conversation and its activity. ``name`` is that of its chains, ``native_id`` the agent's id of it."""
-
-    provider: str
-    name: str
-    native_id: str
-    activity: Activity
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Activity)
-
-
-def index_key(provider: str, name: str, head: bytes | None = None) -> bytes:
-    """Where the activity of a conversation stands in the derived index; that of another store's chain of it, which says
-    something else, below its head."""
-    return PREFIX + f"{provider}/{name}{'/' + head.hex() if head else ''}".encode()
-
-
-def measured(store: Store, on_conversation: Callable[[], object] = lambda: None) -> Iterator[Measured]:
-    """The activity of every conversation, by provider and name: of the chain that covers most, and of what other
-    stores' chains have beside it. What the index of ``store`` does not have is worked out, ``on_conversation`` told of
-    it, and kept where the store is open for writing and nobody else is writing."""
-    fresh: dict[bytes, bytes | None] = {}
-    size, keep, known = 0, not getattr(store.database, "read_only", True), set()
-    with store.snapshot() as view:
-        for (provider, name), heads in ranked_heads(view, "landed").items():
-            native_id = unquote(name).split("~", 1)[0]
-            said: list[Activity] = []
-            for key, head in _places(provider, name, heads):
-                known.add(key)
-                found = _indexed(view, key, head)
-                if found is None:
-                    found = activity_at(view, provider, head)
-                    on_conversation()
-                    value = fresh[key] = _ENCODER.encode(found)
-                    size += len(value)
-                    if size >= _COMMIT_BYTES:
-                        keep = keep and _kept(store, fresh)
-                        fresh, size = {}, 0
-                other = _beside(found, said)
-                if other is not None:
-                    said.append(found)
-                    yield Measured(provider=provider, name=name, native_id=native_id, activity=other)
-        fresh.update((key, None) for key, _ in view.derived_items(PREFIX) if key not in known)
-        if keep:
-            _kept(store, fresh)
-
-
-def stale(view: Snapshot) -> int:
-    """How many conversations the index does not have as they are now."""
-    return sum(
-        any(_indexed(view, key, head) is None for key, head in _places(provider, name, heads))
-        for (provider, name), heads in ranked_heads(view, "landed").items()
-    )
-
-
-def _places(provider: str, name: str, heads: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Where the activity of each of a conversation's chains stands, and the chain's head."""
-    for number, head in enumerate(heads):
-        yield index_key(provider, name, head if number else None), head
-
-
-def _beside(activity: Activity, said: Sequence[Activity]) -> Activity | None:
-    """What an activity has beside what was ``said``: its files without those whose calls and times a file of that name
-    has. None where nothing is left."""
-    if not said:
-        return activity
-    calls: dict[str, set[tuple[bytes, bytes]]] = {}
-    blocks: dict[str, list[tuple[int, int]]] = {}
-    for one in said:
-        for number, file in enumerate(one.files):
-            blocks.setdefault(file.src, []).extend(file.blocks)
-            calls.setdefault(file.src, set()).update(
-                (c.key, c.likeness) for c in one.calls if c.file == number
-            )
-    numbers: dict[int, int] = {}
-    for number, file in enumerate(activity.files):
-        mine = {(call.key, call.likeness) for call in activity.calls if call.file == number}
-        covered = all(
-            any(a <= begin and end <= b for a, b in blocks.get(file.src, ())) for begin, end in file.blocks
-        )
-        if file.src not in calls or not covered or not mine <= calls[file.src]:
-            numbers[number] = len(numbers)
-    if not numbers:
-        return None
-    return msgspec.structs.replace(
-        activity,
-        files=[activity.files[number] for number in numbers],
-        calls=[
-            msgspec.structs.replace(call, file=numbers[call.file])
-            for call in activity.calls
-            if call.file in numbers
-        ],
-    )
-
-
-def _kept(store: Store, fresh: dict[bytes, bytes | None]) -> bool:
-    """Store values of the index; False where another writer is at work, for an index can wait."""
-    batch = store.batch()
-    for key, value in fresh.items():
-        batch.set_derived(key, value)
-    try:
-        store.commit(batch)
-    except Conflict:
-        return False
-    return True
-
-
-def _indexed(view: Snapshot, key: bytes, head: bytes) -> Activity | None:
-    value = view.derived(key)
-    if value is None:
-        return None
-    try:
-        found = _DECODER.decode(value)
-    except msgspec.MsgspecError:  # of another version
-        return None
-    return found if found.head == head and found.version == VERSION else None
 
 
 def _landed(view: Snapshot, head: bytes) -> Iterator[tuple[Page, list[Record]]]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from porcelain.lineage.usage.activity import Measured
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.lineage.usage.rules import Tokens
 
 By = Literal["day", "model", "project", "session"]

@@ -35,6 +35,7 @@ class Names:
             if row["session_id"] is not None:
                 self._files[row["session_id"]].append(row)
         self._repositories = _Repositories(tables)
+        self._projects: dict[str, str] = {}
 
     def session(self, session: str) -> str:
         """What a conversation is called."""
@@ -55,14 +56,20 @@ class Names:
 
     def session_folder(self, session: str) -> str | None:
         """The working directory that the first file of a conversation with any states."""
-        found = (self.folder(row["id"]) for row in self._files[session])
-        return next((folder for folder in found if folder), None)
+        for row in self._files.get(session, ()):
+            folder = self.folder(row["id"])
+            if folder:
+                return folder
+        return None
 
     def project(self, session: str) -> str:
         """The project of a conversation; "" where nothing says."""
-        folder = self.session_folder(session)
-        start = self._sessions[session]["start_timestamp"] if session in self._sessions else None
-        return self.project_of_folder(folder, start) if folder else ""
+        found = self._projects.get(session)
+        if found is None:
+            folder = self.session_folder(session)
+            start = self._sessions[session]["start_timestamp"] if session in self._sessions else None
+            found = self._projects[session] = self.project_of_folder(folder, start) if folder else ""
+        return found
 
     def project_of_folder(self, folder: str, time: str | None = None) -> str:
         """The project that a folder belongs to, at ``time`` where that is given: a repository's name, else itself."""

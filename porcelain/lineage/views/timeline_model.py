@@ -12,10 +12,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from porcelain.lineage.facts.projection import Projection
+from porcelain.lineage.facts.projection import Projection, with_columns
 from porcelain.lineage.usage.active_time import session_times
-from porcelain.lineage.usage.activity import Measured
 from porcelain.lineage.usage.blocks import Block, blocks_of, length, united, without
+from porcelain.lineage.usage.measuring import Measured
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.names import Names
 
@@ -78,7 +78,8 @@ def make_timeline(
     names = Names(projection.tables, priority)
     times = {one.session: one for one in session_times(conversations, projection, names.project)}
     lines, untimed = [], 0
-    for row in projection.tables["sessions"]:
+    columns = ("id", "provider", "provider_session_id", "start_timestamp", "end_timestamp")
+    for row in with_columns(projection.tables["sessions"], *columns):
         project = names.project(row["id"])
         if not wanted(project):
             continue
@@ -149,9 +150,12 @@ def _by_project(lines: list[Line], steps: list[Step]) -> tuple[list[Line], list[
 
 def _steps(projection: Projection, lines: dict[str, Line]) -> list[Step]:
     """The relations between two rows, each at the time of its event, else when the later one begins on its own."""
-    times = {row["id"]: row["timestamp"] for row in projection.tables["edges"]}
+    times = {
+        row["id"]: row["timestamp"] for row in with_columns(projection.tables["edges"], "id", "timestamp")
+    }
     found = set()
-    for row in projection.tables["thread_edges"]:
+    columns = ("source_session_id", "target_session_id", "relation", "edge_id")
+    for row in with_columns(projection.tables["thread_edges"], *columns):
         source, target = row["source_session_id"], row["target_session_id"]
         if source == target or source not in lines or target not in lines:
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from objstore.store import Store
 from porcelain.lineage.index.opening import bring_up
 from porcelain.providers.cursor import TAIL
 from tests.porcelain.importing.driving import succeed
+
+FEW = 40
 
 
 class Counted(Struct):
@@ -45,18 +47,26 @@ def counting() -> Iterator[Counted]:
     """Count in this process; an import of a few bytes has no other."""
     global _opened
     found = Counted([], 0, 0)
-    get, pread = LmdbSnapshot.get, os.pread
+    get, get_many, pread = LmdbSnapshot.get, LmdbSnapshot.get_many, os.pread
 
     def counted_get(self: LmdbSnapshot, key: bytes) -> Any:
         found.objects_read += 1
         return get(self, key)
+
+    def counted_get_many(self: LmdbSnapshot, keys: Sequence[bytes]) -> Any:
+        found.objects_read += len(keys)
+        return get_many(self, keys)
 
     def counted_pread(descriptor: int, size: int, offset: int) -> bytes:
         data = pread(descriptor, size, offset)
         found.read += len(data)
         return data
 
-    with mock.patch.object(LmdbSnapshot, "get", counted_get), mock.patch.object(os, "pread", counted_pread):
+    with (
+        mock.patch.object(LmdbSnapshot, "get", counted_get),
+        mock.patch.object(LmdbSnapshot, "get_many", counted_get_many),
+        mock.patch.object(os, "pread", counted_pread),
+    ):
         _opened = found.opened
         try:
             yield found
@@ -69,7 +79,9 @@ def cost(folder: Path, conversations: int) -> dict[str, Any]:
     write_conversations(home, conversations)
     succeed(store, "import", home=home)
     succeed(store, "lineage", "sessions", home=home)
-    path = sorted((home / ".claude").rglob("*.jsonl"))[7]
+    write_conversations(folder / "few", FEW)  # the first of all, whatever their number
+    name = sorted(path.name for path in (folder / "few").rglob("*.jsonl"))[3]  # no later one is a fork of it
+    (path,) = home.rglob(name)
     with Store.open(store, read_only=True) as opened:
         before = _count(opened)
     turn = a_turn(path.stem, "/home/dev/project-1").splitlines(keepends=True)[0]
@@ -79,7 +91,8 @@ def cost(folder: Path, conversations: int) -> dict[str, Any]:
         result = succeed(store, "import", "--json", home=home).json
     with Store.open(store, read_only=True) as opened:
         after = _count(opened)
-        index = bring_up(opened)
+        with counting() as indexing:
+            index = bring_up(opened)
     assert index is not None
     assert result["records"] == 1
     assert result["sourceBytes"] == len(turn)
@@ -88,7 +101,8 @@ def cost(folder: Path, conversations: int) -> dict[str, Any]:
         "times opened": len(work.opened),
         "read besides": work.read - len(turn) <= 2 * TAIL,
         "objects written": after - before,
-        "more than twenty objects read": work.objects_read > 20,
+        "objects read": work.objects_read,
+        "objects read for the index": indexing.objects_read,
         "anew": index.anew,
         "groups": index.groups,
         "facts": index.facts,
@@ -103,7 +117,7 @@ def _count(store: Store) -> int:
 
 @pytest.fixture(scope="module")
 def costs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return [cost(tmp_path_factory.mktemp("home"), count) for count in (40, 400)]
+    return [cost(tmp_path_factory.mktemp("home"), count) for count in (FEW, 400)]
 
 
 def test_one_line_costs_the_same_whatever_else_there_is(costs: list[dict[str, Any]]) -> None:
@@ -117,6 +131,8 @@ def test_one_line_costs_one_file_from_where_it_was(costs: list[dict[str, Any]]) 
         assert one["times opened"] <= 4  # to find and to land it; each is heard twice
         assert one["read besides"]  # the tails before and after, by which a rewrite is noticed
         assert one["objects written"] <= 20
+        assert one["objects read"] <= 80
+        assert 0 < one["objects read for the index"] <= 40
         assert not one["anew"]
         assert one["groups"] == 1
         assert one["rows"] <= 10

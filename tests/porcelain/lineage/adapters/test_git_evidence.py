@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from porcelain.lineage.adapters.git_evidence import (
     Unreadable,
     find_repositories,
     read_repository,
+    read_with_jj,
     windows_of,
 )
 from tests.porcelain.importing.driving import objstore, projection, succeed
@@ -311,3 +313,34 @@ def test_a_jj_that_is_not_there_or_says_nothing(
         assert isinstance(found, Repository) and found.commits == 0
     else:
         assert found == Unreadable(path=str(folder), reason=reason)
+
+
+@pytest.mark.skipif(shutil.which("jj") is None, reason="jj is not installed here")
+def test_what_jj_itself_says(tmp_path: Path) -> None:
+    """A repository that jj itself has made, read through what it tells."""
+    folder = tmp_path / "garden"
+    environment = {
+        "HOME": str(tmp_path),
+        "PATH": os.environ["PATH"],
+        "JJ_USER": "ines",
+        "JJ_EMAIL": "ines@example.org",
+    }
+
+    def jj(*words: str) -> int:
+        place = folder if folder.exists() else tmp_path
+        return subprocess.run(
+            ["jj", *words], cwd=place, env=environment, capture_output=True, check=False
+        ).returncode
+
+    assert jj("git", "init", "garden") == 0
+    for subject in ("dig", "sow", "water"):
+        (folder / f"{subject}.txt").write_text(subject)
+        assert jj("commit", "-m", subject) == 0
+    found = read_repository(folder)
+    assert isinstance(found, Repository)
+    assert "jj" in found.vcs
+    told = read_with_jj(folder, subjects=10)
+    assert isinstance(told, Repository)
+    assert told.commits >= 3  # and, it may be, the one that it is working on
+    assert len(told.roots) == 1
+    assert {"dig", "sow", "water"} <= {subject for _, subject in told.subjects}

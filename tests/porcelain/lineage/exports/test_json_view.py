@@ -9,7 +9,9 @@ import pytest
 from objstore.errors import StorageError
 from porcelain.lineage.adapters.reports import Stated
 from porcelain.lineage.exports.json_view import write_json
+from porcelain.lineage.exports.pi_compat import STORE_EXPORT
 from porcelain.lineage.tables.schema import TABLES
+from tests.porcelain.importing.driving import RECORDS, copy_home, succeed
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -75,3 +77,18 @@ def test_only_an_export_is_replaced(tmp_path: Path, fake: Any) -> None:
     write_json(path, view, overwrite=True)
     write_json(path, fake.view(fake.conversation("b")))
     assert read(path)["sessions"][0]["providerSessionId"] == "b"
+
+
+def test_events_that_are_not_inlined_are_counted_as_they_are_exported(tmp_path: Path) -> None:
+    """A conversation of OpenCode that stands in two of its stores was landed from one of them."""
+    home, store = copy_home(tmp_path / "home"), tmp_path / "store"
+    succeed(store, "import", home=home)
+    counts = []
+    for words in ((), ("--no-events",)):
+        path = tmp_path / f"{len(words)}.json"
+        said = succeed(store, "lineage", "export", "--json", *words, str(path)).json
+        counts += [said["events"], json.loads(path.read_text())["eventIndex"]["count"]]
+    assert counts == [RECORDS] * 4
+    succeed(store, "lineage", "export", "--pi-compat", str(tmp_path / "graphs"))
+    compatible = json.loads((tmp_path / "graphs" / STORE_EXPORT).read_text())
+    assert compatible["eventIndex"]["count"] == RECORDS

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from objstore.store import Store
-from porcelain.lineage.usage.activity import PREFIX, measured, stale
-from tests.porcelain.importing.driving import HOME, objstore, opened, succeed
+from porcelain.flow.chain.naming import best_heads
+from porcelain.lineage.usage import measuring
+from porcelain.lineage.usage.activity import activity_at
+from porcelain.lineage.usage.measuring import PREFIX, measured, stale
+from tests.porcelain.importing.driving import HOME, copy_home, objstore, opened, succeed
 from tests.porcelain.lineage import usage_homes as homes
 
 A, B, C = (f"0197000{n}-0000-7000-8000-00000000000{n}" for n in (1, 2, 3))
@@ -442,3 +445,22 @@ def test_two_stores_that_are_one_count_the_same(home: Path, store: Path, tmp_pat
     shutil.copytree(home, tmp_path / "copy")
     document = usage(store, home)
     assert usage(other, tmp_path / "copy") == document | {"fold": usage(other, tmp_path / "copy")["fold"]}
+
+
+def test_many_conversations_are_measured_by_processes_as_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, store = copy_home(tmp_path / "home"), tmp_path / "store"
+    succeed(store, "import", home=home)
+    monkeypatch.setattr(measuring, "_MANY", 1)
+    monkeypatch.setattr(measuring, "_BUNDLE", 7)
+    one_by_one: list[str] = []
+    with Store.open(store) as writable:
+        with writable.snapshot() as view:
+            heads = best_heads(view, "landed")
+            expected = {name: activity_at(view, name[0], head) for name, head in heads.items()}
+        monkeypatch.setattr(measuring, "activity_at", lambda *_: one_by_one.append("worked out"))
+        found = {(one.provider, one.name): one.activity for one in measured(writable)}
+    assert found == expected
+    assert len(found) > 7
+    assert not one_by_one

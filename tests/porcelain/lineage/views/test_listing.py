@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.making import fact
 from porcelain.lineage.facts.projection import project
 from porcelain.lineage.views.listing import session_rows
+from tests.porcelain.importing.driving import copy_home, succeed
 
 
 def test_one_row_for_each_conversation_the_latest_first(fake: Any) -> None:
@@ -85,3 +87,17 @@ def test_an_empty_title_clears_and_an_ended_one_no_longer_holds(fake: Any) -> No
     assert row.label_type == "source"
     (row,) = session_rows(project(fake.join([*facts, ended, current])))
     assert row.label == "Now"
+
+
+def test_a_few_conversations_are_the_first_of_all(tmp_path: Path) -> None:
+    home, store = copy_home(tmp_path / "home"), tmp_path / "store"
+    succeed(store, "import", home=home)
+    succeed(store, "lineage", "import-sidecars", home=home)
+    for words in ([], ["--provider", "pi"], ["--provider", "opencode"]):
+        whole = succeed(store, "lineage", "sessions", "--json", *words).out.splitlines()
+        assert len(whole) > 4
+        for limit in (0, 1, 4, len(whole), 99):
+            some = succeed(store, "lineage", "sessions", "--json", "-n", str(limit), *words)
+            assert some.out.splitlines() == whole[:limit]
+            said = succeed(store, "lineage", "sessions", "-n", str(limit), *words).err
+            assert (f"{len(whole) - limit:,} conversation" in said) == (limit < len(whole))
