@@ -41,6 +41,7 @@ from tests.objstore.sync.building import (
     ask,
     follow,
     opened,
+    put_list,
     put_node,
     sound,
     state,
@@ -247,6 +248,25 @@ def test_a_fetch_of_some_refs_takes_the_packs_that_these_build_on(
         assert state(some) == state(here)
 
 
+@pytest.mark.parametrize("merging_first", [False, True])
+def test_a_pack_builds_on_those_before_it_in_the_same_push(
+    files: MemoryFiles, here: Store, tmp_path: Path, merging_first: bool
+) -> None:
+    shared = put_node(here, "in all")
+    for name in "abcdefghijkl":
+        here.update_ref(f"tag/{name}", put_list(here, shared, put_node(here, name)), None)
+    push(here, _to(files, here), EVERYTHING, most=1)
+    assert len(_hub(files).elements) == 2
+    add_fact(here, "/home/x")
+    push(here, _to(files, here), EVERYTHING)
+    if merging_first:
+        _to(files, here).merge()
+    with opened(tmp_path / "some") as some:
+        fetch(some, _to(files), Scope(patterns=("tag/l",)), keeps_content=False)
+        assert some.refs() == here.refs("tag/l")
+        sound(some)
+
+
 # -- hubs of the format before -----------------------------------------------------------------------------------------
 
 
@@ -444,6 +464,23 @@ def test_two_that_merge_the_same_at_once(
     assert _seen(files, tmp_path / "a") == state(here) != whole
     _push(files, there, "more")
     assert sum(len(writer.merges) for writer in _hub(files).writers.values()) == 1
+
+
+def test_of_two_merges_of_just_the_same_one_stands(
+    files: MemoryFiles, here: Store, there: Store, tmp_path: Path
+) -> None:
+    for number in range(8):
+        _push(files, (here, there)[number % 2], str(number))
+    whole = _seen(files, tmp_path / "before")
+    sides = [_to(files, here), _to(files, there)]
+    for side in sides:
+        side.hello(EVERYTHING)
+    for side in sides:
+        assert side._writing is not None
+        assert side._writing.merge() == (8, 1)
+    hub = _hub(files)
+    assert len(hub.merges) == 2 and len(hub.elements) == 1
+    assert _seen(files, tmp_path / "after") == whole
 
 
 def _forget(files: MemoryFiles) -> None:
