@@ -29,7 +29,8 @@ from porcelain.remotes.config import Pusher, pusher
 from porcelain.remotes.hub import merging, sweeping, writing
 from porcelain.remotes.hub.files import PACKS, SEGMENTS, WRITERS, Files, born
 from porcelain.remotes.hub.reading import Reading
-from porcelain.remotes.hub.standing import Hub
+from porcelain.remotes.hub.records import Record
+from porcelain.remotes.hub.standing import Element, Hub
 from porcelain.remotes.hub.transport import HubTransport
 from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import (
@@ -155,6 +156,31 @@ def test_no_merge_is_larger_than_the_most(
     _to(files, there).merge()
     sizes = [element.record.size for element in _hub(files).elements]
     assert max(sizes) <= 40_000 and len(sizes) < 20
+
+
+@pytest.mark.parametrize(
+    ("packs", "first"),
+    [
+        ([(0, 1000), (1, 10), (2, 10), (3, 10)], 1),
+        ([(0, 1000), (1, 20), (2, 10), (3, 10)], None),
+        ([(0, 1000), (1, 10), (2, 1000), (3, 600), (4, 600)], 0),
+        # Of two that begin with the same record none is merged without the other: it might build on that.
+        ([(0, 1000), (0, 10), (2, 10), (3, 10)], None),
+        ([(0, 1000), (0, 10), (2, 10), (3, 10), (4, 10)], 2),
+        ([(0, 10), (0, 10), (2, 10), (3, 10)], 0),
+        ([(0, merging.LARGE), (1, 10), (2, 10), (3, 10), (4, merging.LARGE), (5, 10)], 1),
+    ],
+)
+def test_what_is_merged(packs: list[tuple[int, int]], first: int | None) -> None:
+    elements = [
+        Element(Record(str(at), size, False, 1, [], {}), {}, (start, "a", 0), {})
+        for at, (start, size) in enumerate(packs)
+    ]
+    hub = Hub({}, {}, {}, {})
+    hub.__dict__["elements"] = elements
+    found = merging.chosen(hub)
+    assert (elements.index(found[0]) if found else None) == first
+    assert merging.loose(hub) == sum(size < merging.LARGE for _, size in packs)
 
 
 def test_a_reader_with_some_of_it_gets_the_rest(files: MemoryFiles, here: Store, there: Store) -> None:
