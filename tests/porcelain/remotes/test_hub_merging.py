@@ -29,7 +29,8 @@ from porcelain.remotes.config import Pusher, pusher
 from porcelain.remotes.hub import merging, sweeping, writing
 from porcelain.remotes.hub.files import PACKS, SEGMENTS, WRITERS, Files, born
 from porcelain.remotes.hub.reading import Reading
-from porcelain.remotes.hub.standing import Hub
+from porcelain.remotes.hub.records import Record
+from porcelain.remotes.hub.standing import Element, Hub
 from porcelain.remotes.hub.transport import HubTransport
 from porcelain.session.tree.store import new_session
 from tests.objstore.sync.building import (
@@ -41,6 +42,7 @@ from tests.objstore.sync.building import (
     ask,
     follow,
     opened,
+    put_list,
     put_node,
     sound,
     state,
@@ -156,6 +158,31 @@ def test_no_merge_is_larger_than_the_most(
     assert max(sizes) <= 40_000 and len(sizes) < 20
 
 
+@pytest.mark.parametrize(
+    ("packs", "first"),
+    [
+        ([(0, 1000), (1, 10), (2, 10), (3, 10)], 1),
+        ([(0, 1000), (1, 20), (2, 10), (3, 10)], None),
+        ([(0, 1000), (1, 10), (2, 1000), (3, 600), (4, 600)], 0),
+        # Of two that begin with the same record none is merged without the other: it might build on that.
+        ([(0, 1000), (0, 10), (2, 10), (3, 10)], None),
+        ([(0, 1000), (0, 10), (2, 10), (3, 10), (4, 10)], 2),
+        ([(0, 10), (0, 10), (2, 10), (3, 10)], 0),
+        ([(0, merging.LARGE), (1, 10), (2, 10), (3, 10), (4, merging.LARGE), (5, 10)], 1),
+    ],
+)
+def test_what_is_merged(packs: list[tuple[int, int]], first: int | None) -> None:
+    elements = [
+        Element(Record(str(at), size, False, 1, [], {}), {}, (start, "a", 0), {})
+        for at, (start, size) in enumerate(packs)
+    ]
+    hub = Hub({}, {}, {}, {})
+    hub.__dict__["elements"] = elements
+    found = merging.chosen(hub)
+    assert (elements.index(found[0]) if found else None) == first
+    assert merging.loose(hub) == sum(size < merging.LARGE for _, size in packs)
+
+
 def test_a_reader_with_some_of_it_gets_the_rest(files: MemoryFiles, here: Store, there: Store) -> None:
     sid = new_session(there, created_at=TIME)[0]
     for number in range(20):
@@ -245,6 +272,25 @@ def test_a_fetch_of_some_refs_takes_the_packs_that_these_build_on(
         fetch(some, _to(files), EVERYTHING, keeps_content=False)
         fetch(here, _to(files), EVERYTHING, keeps_content=False)
         assert state(some) == state(here)
+
+
+@pytest.mark.parametrize("merging_first", [False, True])
+def test_a_pack_builds_on_those_before_it_in_the_same_push(
+    files: MemoryFiles, here: Store, tmp_path: Path, merging_first: bool
+) -> None:
+    shared = put_node(here, "in all")
+    for name in "abcdefghijkl":
+        here.update_ref(f"tag/{name}", put_list(here, shared, put_node(here, name)), None)
+    push(here, _to(files, here), EVERYTHING, most=1)
+    assert len(_hub(files).elements) == 2
+    add_fact(here, "/home/x")
+    push(here, _to(files, here), EVERYTHING)
+    if merging_first:
+        _to(files, here).merge()
+    with opened(tmp_path / "some") as some:
+        fetch(some, _to(files), Scope(patterns=("tag/l",)), keeps_content=False)
+        assert some.refs() == here.refs("tag/l")
+        sound(some)
 
 
 # -- hubs of the format before -----------------------------------------------------------------------------------------
@@ -444,6 +490,23 @@ def test_two_that_merge_the_same_at_once(
     assert _seen(files, tmp_path / "a") == state(here) != whole
     _push(files, there, "more")
     assert sum(len(writer.merges) for writer in _hub(files).writers.values()) == 1
+
+
+def test_of_two_merges_of_just_the_same_one_stands(
+    files: MemoryFiles, here: Store, there: Store, tmp_path: Path
+) -> None:
+    for number in range(8):
+        _push(files, (here, there)[number % 2], str(number))
+    whole = _seen(files, tmp_path / "before")
+    sides = [_to(files, here), _to(files, there)]
+    for side in sides:
+        side.hello(EVERYTHING)
+    for side in sides:
+        assert side._writing is not None
+        assert side._writing.merge() == (8, 1)
+    hub = _hub(files)
+    assert len(hub.merges) == 2 and len(hub.elements) == 1
+    assert _seen(files, tmp_path / "after") == whole
 
 
 def _forget(files: MemoryFiles) -> None:
