@@ -6,9 +6,9 @@ request. Other objects that are only named travel where they are present.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import compress, islice
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from msgspec import Struct
 from objstore import kinds
 from objstore.batch import CONTENT_KINDS as PIECES
 from objstore.errors import CheckFailed
-from objstore.snapshot import Snapshot
+from objstore.snapshot import Kept, Snapshot
 
 #: Kinds that hold what was said, or list pieces of it.
 CONTENT_KINDS = PIECES | {"chunks"}
@@ -32,13 +32,19 @@ _KNOWN_GROUP = 64
 _GROUP = 1024
 _REFS = 8
 _FEW = 4096
+#: Bytes of objects, as they are kept, that a selection holds so that they need not be looked up again, and what each
+#: costs beside its own.
+_HELD_BYTES = 32 * 1024 * 1024
+_HELD_EACH = 64
 
 
 class Selection(Struct, frozen=True, kw_only=True):
     """What goes into a pack: ids in the order of a pack, the names of their kinds, the refs on offer (name and id, by
-    name), the ids that the receiver must have, ascending; and whether content was asked for."""
+    name), the ids that the receiver must have, ascending; and whether content was asked for. ``held`` has the first of
+    the objects as the store keeps them."""
 
     content: bool
+    held: dict[bytes, Kept] = {}
     kinds: frozenset[str]
     order: list[bytes]
     presumes: list[bytes]
@@ -73,6 +79,7 @@ def select(
             together = min(2 * together, _GROUP)
     return Selection(
         content=content,
+        held=walk.held,
         kinds=frozenset(walk.kinds.values()),
         order=list(walk.order()),
         presumes=sorted(walk.presumes),
@@ -105,6 +112,8 @@ class _Walk:
         self._leaf: dict[str, bool] = {}
         #: What each object that is no leaf needs of the pack: others that are no leaves, and whether there are leaves.
         self._above: dict[bytes, tuple[list[bytes], bool]] = {}
+        self._room = _HELD_BYTES
+        self.held: dict[bytes, Kept] = {}
         self.kinds: dict[bytes, str] = {}
         self.presumes: set[bytes] = set()
 
@@ -122,7 +131,7 @@ class _Walk:
                 if kind is not None and not self._is_leaf(kind):
                     inner.append(key)
             reads -= len(inner)
-            for _, needs, _ in self._decoded(inner):
+            for _, needs, _ in self._decoded(inner, self._found(inner, {})):
                 fresh = [key for key in needs if key not in self._known]
                 self._known.update(fresh)
                 waiting += fresh
@@ -135,27 +144,37 @@ class _Walk:
         frontier = self._fresh(roots)
         while frontier:
             frontier.sort()  # the store's index is then visited in its own order
-            inner = []
-            for key in frontier:
-                kind = self._view.kind(key)
-                if kind is None:
-                    raise self._missing(key, needed)
-                self.kinds[key] = kind
-                if not self._is_leaf(kind):
-                    inner.append(key)
+            inner: list[bytes] = []
+            kept: list[Kept] = []
+            for start in range(0, len(frontier), _GROUP):
+                group = frontier[start : start + _GROUP]
+                found = self._found(group, needed)
+                names = [kind for kind, _ in found]
+                self.kinds.update(zip(group, names, strict=True))
+                if self._room > 0:
+                    self._room -= sum([len(value) for _, value in found]) + _HELD_EACH * len(found)
+                    self.held.update(zip(group, found, strict=True))
+                branches = {kind for kind in set(names) if not self._is_leaf(kind)}
+                if branches:
+                    chosen = [kind in branches for kind in names]
+                    inner += compress(group, chosen)
+                    kept += compress(found, chosen)
             frontier = []
-            for key, needs, names in self._decoded(inner):
+            for key, needs, others in self._decoded(inner, kept):
                 self.presumes.update(self._known.intersection(needs))
                 needed[key] = needs
                 frontier += self._fresh(needs)
-                frontier += self._fresh([name for name in names if self._follows(name)])
+                frontier += self._fresh([name for name in others if self._follows(name)])
         self._note_above(needed)
 
     def take_all(self) -> None:
         """Take in all objects there are."""
         self.kinds = {key: found.kind for key, found in self._view.objects()}
         inner = [key for key, kind in self.kinds.items() if not self._is_leaf(kind)]
-        needed = {key: needs for key, needs, _ in self._decoded(inner)}
+        needed: dict[bytes, list[bytes]] = {}
+        for start in range(0, len(inner), _GROUP):
+            group = inner[start : start + _GROUP]
+            needed.update((key, needs) for key, needs, _ in self._decoded(group, self._found(group, {})))
         self._note_above(needed)
 
     def _note_above(self, needed: Mapping[bytes, list[bytes]]) -> None:
@@ -164,6 +183,14 @@ class _Walk:
             here = [need for need in needs if need in self.kinds]
             above = [need for need in here if need in needed or need in self._above]
             self._above[key] = (above, len(above) < len(here))
+
+    def _found(self, keys: list[bytes], needed: dict[bytes, list[bytes]]) -> list[Kept]:
+        """The objects under ``keys`` as they are kept; ``needed`` says what needs them."""
+        found = self._view.kept(keys)
+        here = [one for one in found if one is not None]
+        if len(here) < len(keys):
+            raise self._missing(keys[found.index(None)], needed)
+        return here
 
     def _missing(self, key: bytes, needed: dict[bytes, list[bytes]]) -> CheckFailed:
         owner = next((owner for owner, needs in needed.items() if key in needs), None)
@@ -195,14 +222,14 @@ class _Walk:
         kind = self._view.kind(name)
         return kind is not None and (self._content or kind not in CONTENT_KINDS)
 
-    def _decoded(self, keys: list[bytes]) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
-        """Each of ``keys``, what it needs and what it names."""
+    def _decoded(
+        self, keys: list[bytes], kept: list[Kept]
+    ) -> Iterator[tuple[bytes, list[bytes], list[bytes]]]:
+        """Each of ``keys``, whose objects are ``kept``, what it needs and what it names."""
         for start in range(0, len(keys), _GROUP):
             by_kind: dict[str, tuple[list[bytes], list[bytes]]] = {}
             group = keys[start : start + _GROUP]
-            for key, found in zip(group, self._view.get_many(group), strict=True):
-                if found is None:
-                    raise CheckFailed(f"{key.hex()}: no such object")
+            for key, found in zip(group, self._view.unpack(kept[start : start + _GROUP]), strict=True):
                 same, values = by_kind.setdefault(found.kind, ([], []))
                 same.append(key)
                 values.append(found.data)
@@ -214,10 +241,10 @@ class _Walk:
 
     def order(self) -> Iterator[bytes]:
         """All objects that were found, in the order of a pack: by height, kind and id."""
-        levels: dict[tuple[int, str], list[bytes]] = {}
-        heights = self._heights()
+        levels: dict[tuple[int, str], list[bytes]] = defaultdict(list)
+        height = self._heights().get
         for key, kind in self.kinds.items():
-            levels.setdefault((heights.get(key, 0), kind), []).append(key)
+            levels[height(key, 0), kind].append(key)
         for level in sorted(levels):
             yield from sorted(levels[level])
 

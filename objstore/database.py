@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from objstore.batch import Batch
+    from objstore.snapshot import Kept
 
 FORMAT = 1
 #: The one name in ``ids``, and how many bytes of a key stand in its entries.
@@ -67,6 +68,8 @@ class LmdbSnapshot:
         self._find, self._entry, self._get = self._ids.set_range_dup, self._ids.value, txn.get
         self._objects = database.objects
         self._kinds = kind_names(txn, database)
+        #: The same for every number that a byte can be.
+        self._names = [*self._kinds, *["?"] * 256][:256]
 
     def __enter__(self) -> LmdbSnapshot:
         return self
@@ -111,20 +114,40 @@ class LmdbSnapshot:
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         """``get`` of each, in the order asked. Index, checksums and compression are each gone through in one pass, the
         index in its own order."""
-        stored = self._stored
-        values = {key: value for key in sorted(set(keys)) if (value := stored(key)) is not None}
-        groups: dict[tuple[int, int], list[bytes]] = {}
-        for value in values.values():
-            groups.setdefault((value[KIND], value[CODEC]), []).append(value)
-        found: dict[bytes, Stored] = {}
-        for (kind, codec), group in groups.items():
-            if not all([crc32(v[CHECKED:]) == int.from_bytes(v[CHECKSUM:CHECKED], "big") for v in group]):
-                for value in group:
-                    self._unpack(value)  # says which
-            name = self._kinds[kind]
-            for value, data in zip(group, unpack_all(codec, [v[HEADER:] for v in group]), strict=True):
-                found[value[:CHECKSUM]] = _tuple(Stored, (name, data))
+        order = sorted(set(keys))
+        here = {key: one for key, one in zip(order, self.kept(order), strict=True) if one is not None}
+        found = dict(zip(here, self.unpack(list(here.values())), strict=True))
         return [found.get(key) for key in keys]
+
+    def kept(self, keys: Sequence[bytes]) -> list[Kept | None]:
+        find, entry_here, get, objects = self._find, self._entry, self._get, self._objects
+        names = self._names
+        found: list[Kept | None] = []
+        for key in keys:
+            # The first entry of the index is nearly always the right one; ``_stored`` looks at its neighbours.
+            value = None
+            if find(INDEX, key[:ENTRY_KEY]):
+                value = get(b"\0\0\0" + entry_here()[ENTRY_KEY:], None, objects)
+                if value is None or not value.startswith(key):
+                    value = self._stored(key)
+            found.append(None if value is None else (names[value[KIND]], value))
+        return found
+
+    def unpack(self, kept: Sequence[Kept]) -> list[Stored]:
+        values = [value for _, value in kept]
+        if not all([crc32(v[CHECKED:]) == int.from_bytes(v[CHECKSUM:CHECKED], "big") for v in values]):
+            for value in values:
+                self._unpack(value)  # says which
+        datas = [value[HEADER:] for value in values]
+        codecs = [value[CODEC] for value in values]
+        for codec in set(codecs):
+            places = [at for at, one in enumerate(codecs) if one == codec]
+            if len(places) == len(datas):
+                datas = unpack_all(codec, datas)
+                break
+            for at, data in zip(places, unpack_all(codec, [datas[at] for at in places]), strict=True):
+                datas[at] = data
+        return [_tuple(Stored, (name, data)) for (name, _), data in zip(kept, datas, strict=True)]
 
     def get_verified(
         self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]
@@ -151,7 +174,7 @@ class LmdbSnapshot:
         value = self._stored(key)
         if value is None:
             return None
-        return self._kinds[value[KIND]] if value[KIND] < len(self._kinds) else "?"
+        return self._names[value[KIND]]
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, bytes) and self._stored(key) is not None

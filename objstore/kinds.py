@@ -31,9 +31,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     ``needs`` lists the ids (hex) without which the object is incomplete; ``names`` the ids that it only mentions, and
     whose absence is no error (content, old nodes). ``check`` raises ``CheckFailed`` for what types alone cannot say.
-    ``previous`` and ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of
-    ``list`` objects that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and
-    raises ``CheckFailed`` when it does not follow them.
+    ``check_all``, where there is one, does so for many at once and need not say which of them it is. ``previous`` and
+    ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of ``list`` objects
+    that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and raises
+    ``CheckFailed`` when it does not follow them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     needs: Callable[[Any], Iterable[str]] = nothing
     names: Callable[[Any], Iterable[str]] = nothing
     check: Callable[[Any], None] | None = None
+    check_all: Callable[[list[Any]], None] | None = None
     previous: Callable[[Any], Iterable[str]] | None = None
     frames: Callable[[Any], Iterable[str]] | None = None
     check_link: Callable[[Any, list[Any]], None] | None = None
@@ -108,7 +110,9 @@ def decode_all(name: str, values: list[bytes]) -> list[Any] | None:
         objects = _decoders[name].decode_lines(joined)
         if len(objects) != len(values) or _ENCODER.encode_lines(objects) != joined + b"\n":
             return None
-        if kind.check is not None:
+        if kind.check_all is not None:
+            kind.check_all(objects)
+        elif kind.check is not None:
             for obj in objects:
                 kind.check(obj)
     except (msgspec.ValidationError, msgspec.DecodeError, RecursionError, CheckFailed):

@@ -14,6 +14,10 @@ from objstore.errors import NotFound, RefMoved, UsageError
 from objstore.refs import ANY, ReflogEntry, derived_resolver, is_local
 from objstore.snapshot import Stored
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from objstore.snapshot import Kept
+
 
 class MemorySnapshot:
     """A copy of everything; see ``snapshot.Snapshot``."""
@@ -31,6 +35,12 @@ class MemorySnapshot:
 
     def get_many(self, keys: Sequence[bytes]) -> list[Stored | None]:
         return [self._objects.get(key) for key in keys]
+
+    def kept(self, keys: Sequence[bytes]) -> list[Kept | None]:
+        return list(self.get_many(keys))
+
+    def unpack(self, kept: Sequence[Kept]) -> list[Stored]:
+        return [Stored(kind, data) for kind, data in kept]
 
     def get_verified(
         self, keys: Sequence[bytes], kind: str, digests: Callable[[list[bytes]], list[bytes]]

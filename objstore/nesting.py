@@ -19,9 +19,9 @@ def is_too_deep(data: bytes, limit: int = MAX_NESTING) -> bool:
     """Whether the JSON text ``data`` has more than ``limit`` lists and objects inside one another.
 
     What is no JSON is looked at as far as its tokens could be those of JSON. Costs two counts of bytes for all but what
-    has very many lists and objects.
+    has very many lists and objects, and nothing for what is short.
     """
-    if data.count(b"[") + data.count(b"{") <= limit:
+    if len(data) <= limit or data.count(b"[") + data.count(b"{") <= limit:
         return False
     depth = at = 0
     while (token := _TOKEN.match(data, at)) is not None:

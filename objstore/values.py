@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from zlib import crc32
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: Where the checksum begins and ends; where kind number and codec stand; bytes before the payload.
 CHECKSUM = 32
 CHECKED = 36
@@ -15,10 +19,12 @@ CODEC = 37
 HEADER = 38
 
 
-def pack(key: bytes, kind: int, codec: int, payload: bytes) -> bytes:
-    """A stored value."""
-    head = bytes((kind, codec))
-    return b"".join((key, crc32(payload, crc32(head)).to_bytes(4, "big"), head, payload))
+def pack_all(objects: Sequence[tuple[bytes, int, int, bytes]]) -> list[bytes]:
+    """The stored values of these: key, kind number, codec, payload."""
+    checked = [bytes((kind, codec)) + payload for _, kind, codec, payload in objects]
+    sums = [crc32(one).to_bytes(4, "big") for one in checked]
+    keys = [one[0] for one in objects]
+    return list(map(b"".join, zip(keys, sums, checked, strict=True)))
 
 
 def is_sound(value: bytes) -> bool:

@@ -15,7 +15,7 @@ from objstore.errors import NotFound, RefMoved, StorageError, UsageError
 from objstore.filling import filling_order
 from objstore.lock import writer_lock
 from objstore.refs import ANY, derived_resolver, is_local
-from objstore.values import HEADER, pack
+from objstore.values import HEADER, pack_all
 
 #: Objects from which on a transaction leaves many pages behind.
 _LARGE = 4096
@@ -94,22 +94,20 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
             kinds.append(kind)
     if len(kinds) > 255:
         raise StorageError("more than 255 kinds of object in one store")
-    first = int.from_bytes(txn.get(b"next", db=database.meta), "big")
-    rows: list[tuple[bytes, bytes]] = []
-    entries: list[bytes] = []
     fresh = _absent(txn, database, objects)
-    for arrival, index in enumerate(filling_order([HEADER + len(one[3]) for one in fresh]), first):
-        key, kind, codec, payload = fresh[index]
-        number = arrival.to_bytes(8, "big")
-        rows.append((number, pack(key, numbers[kind], codec, payload)))
-        entries.append(key[:ENTRY_KEY] + number[3:])
-    if rows:
-        txn.cursor(db=database.objects).putmulti(rows, append=True)
-        entries.sort()
-        txn.cursor(db=database.ids).putmulti([(INDEX, entry) for entry in entries])
-        txn.put(b"next", number_key(first + len(rows)), db=database.meta)
-        txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
-    return len(rows)
+    if not fresh:
+        return 0
+    first = int.from_bytes(txn.get(b"next", db=database.meta), "big")
+    ordered = [fresh[index] for index in filling_order([HEADER + len(one[3]) for one in fresh])]
+    arrivals = [number_key(arrival) for arrival in range(first, first + len(ordered))]
+    values = pack_all([(key, numbers[kind], codec, payload) for key, kind, codec, payload in ordered])
+    txn.cursor(db=database.objects).putmulti(list(zip(arrivals, values, strict=True)), append=True)
+    entries = [one[0][:ENTRY_KEY] + arrival[3:] for one, arrival in zip(ordered, arrivals, strict=True)]
+    entries.sort()
+    txn.cursor(db=database.ids).putmulti([(INDEX, entry) for entry in entries])
+    txn.put(b"next", number_key(first + len(ordered)), db=database.meta)
+    txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
+    return len(ordered)
 
 
 def _absent(txn: Any, database: Database, objects: Sequence[Prepared]) -> list[Prepared]:

@@ -30,7 +30,7 @@ from objstore.pack.format import (
     encode_head,
     version_key,
 )
-from objstore.snapshot import Snapshot
+from objstore.snapshot import Kept, Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,17 +103,35 @@ class _Writing:
         ids: list[bytes] = []
         size = 0
         while keys := list(islice(rest, _READ)):
-            for key, found in zip(keys, self._view.get_many(keys), strict=True):
-                if found is None:
-                    raise NotFound(f"{key.hex()}: no such object")
-                parts += (head(numbers[found.kind], len(found.data)), found.data)
-                ids.append(key[:INDEX_KEY])
-                size += ENTRY.size + len(found.data)
+            objects = self._view.unpack(self._kept(keys))
+            entries = [head(numbers[kind], len(data)) + data for kind, data in objects]
+            short = [key[:INDEX_KEY] for key in keys]
+            start = 0
+            for stop, entry in enumerate(entries, 1):
+                size += len(entry)
                 if size >= BLOCK_BYTES:
+                    parts += entries[start:stop]
+                    ids += short[start:stop]
                     yield b"".join(parts), ids
-                    parts, ids, size = [], [], 0
+                    parts, ids, size, start = [], [], 0, stop
+            parts += entries[start:]
+            ids += short[start:]
         if parts:
             yield b"".join(parts), ids
+
+    def _kept(self, keys: list[bytes]) -> list[Kept]:
+        """Objects as the store keeps them; those that the selection does not hold are looked up."""
+        held = self._selection.held.get
+        kept = [held(key) for key in keys]
+        if None in kept:
+            missing = sorted(key for key, one in zip(keys, kept, strict=True) if one is None)
+            found = dict(zip(missing, self._view.kept(missing), strict=True))
+            kept = [one or found[key] for key, one in zip(keys, kept, strict=True)]
+        here = [one for one in kept if one is not None]
+        if len(here) < len(keys):
+            gone = keys[kept.index(None)]
+            raise NotFound(f"{gone.hex()}: no such object")
+        return here
 
     def _blocks(self, tag: bytes, raws: Iterable[_Raw]) -> Iterator[bytes]:
         """Blocks of these raw bytes; compressed in another thread, while this one reads what comes next, where there is

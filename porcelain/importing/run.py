@@ -36,8 +36,9 @@ from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
 from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
 
-#: Files from which on worker processes pay for their start, by bytes to read.
+#: Bytes to read from which on worker processes pay for their start; a file costs as much as this many bytes.
 _PARALLEL_BYTES = 8 * 1024 * 1024
+_FILE_BYTES = 16 * 1024
 #: Conversations are given to a worker process together up to this many bytes to read, and so many of them.
 _GROUP_BYTES = 2 * 1024 * 1024
 _GROUP_TASKS = 64
@@ -85,8 +86,8 @@ def run_import(
 ) -> Result:
     """Do what ``plan`` says and return what came of it.
 
-    ``advance`` is told the bytes of source that each piece covered. ``processes`` 0 chooses by the work there is.
-    The caller holds ``import_lock`` since before the plan was made.
+    ``advance`` is told the bytes of source that each piece covered, ``total_bytes`` in the end. ``processes`` 0 chooses
+    by the work there is. The caller holds ``import_lock`` since before the plan was made.
     """
     return _Import(store, plan, settings, host, advance).run(processes)
 
@@ -121,6 +122,7 @@ class _Import:
         self._runs: dict[str, str] = {}
         self._content: list[str] = []
         self._bytes = 0
+        self._left: dict[int, int] = {}
         self._batch = store.batch()
         self._started = store.now()
         with store.snapshot() as view:
@@ -129,9 +131,10 @@ class _Import:
         self._settled = set(plan.settled)
 
     def run(self, processes: int) -> Result:
-        total = sum(_unread_bytes(task) for task in self._tasks)
+        self._left = {task.number: _unread_bytes(task) for task in self._tasks}
         if processes == 0:
-            processes = (os.cpu_count() or 1) if total >= _PARALLEL_BYTES else 1
+            work = sum(self._left.values()) + sum(map(_files, self._tasks)) * _FILE_BYTES
+            processes = (os.cpu_count() or 1) if work >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
         with without_gc():
             for bundle in self._bundles(processes):
@@ -189,7 +192,11 @@ class _Import:
         result.rounds += piece.rounds
         result.source_bytes += piece.source_bytes
         self._tally(task, piece)
-        self._advance(piece.source_bytes, conversation.provider)
+        # What was counted beforehand is about right only; at the end it is to be all of it.
+        left = self._left[task.number]
+        passed = left if piece.last else min(left, piece.source_bytes)
+        self._left[task.number] = left - passed
+        self._advance(passed, conversation.provider)
         if len(batch) >= _COMMIT_OBJECTS or self._bytes >= _COMMIT_BYTES:
             self._commit()
 
@@ -310,6 +317,10 @@ def _unread_bytes(task: Task) -> int:
             continue
         total += max(0, size - (cursor.offset if cursor is not None else 0))
     return total
+
+
+def _files(task: Task) -> int:
+    return len(task.conversation.sources)
 
 
 def total_bytes(plan: Plan) -> int:

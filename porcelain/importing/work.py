@@ -132,8 +132,8 @@ class Worker:
         page_ids: list[str] = []
         records = 0
         for landed in chunk.pages:
-            for record_id, data in zip(page_record_ids(landed.page), landed.encoded, strict=True):
-                objects[bytes.fromhex(record_id)] = ("record", data)
+            for key, data in zip(landed.keys, landed.encoded, strict=True):
+                objects[key] = ("record", data)
             records += len(landed.records)
             page_ids.append(put("page", kinds.encode(landed.page)))
         moved = None

@@ -105,6 +105,17 @@ def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
     )
 
 
+def is_same_log(cursor: Cursor, stat: os.stat_result) -> bool:
+    """Whether the file is the one that the cursor is about and has not become shorter: by all signs an agent went on
+    writing it. Landing compares what stood there before."""
+    return (
+        cursor.size <= stat.st_size
+        and cursor.inode == stat.st_ino
+        and cursor.device == stat.st_dev
+        and cursor.state in ("active", "pending", "conflict")
+    )
+
+
 def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str:
     """Keyed hash (hex) of the up to ``TAIL`` bytes before ``offset``, none of them before ``start``; ``key`` is at most
     64 bytes."""
@@ -119,7 +130,8 @@ def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str
 
 
 def unchanged_files(cursors: Mapping[str, Cursor]) -> Seen:
-    """What discovery may take for known: the paths among ``cursors`` whose files have not changed."""
+    """What discovery may take for known: the paths among ``cursors`` whose files have not changed, or are conversations
+    that may have grown, so that only landing opens them."""
 
     def seen(path: str) -> str | None:
         cursor = cursors.get(path)
@@ -129,9 +141,9 @@ def unchanged_files(cursors: Mapping[str, Cursor]) -> Seen:
             stat = os.stat(path)
         except OSError:
             return None
-        if not is_same_file(cursor, stat):
-            return None
-        return "" if cursor.state == "left-out" else cursor.conversation
+        if is_same_file(cursor, stat):
+            return "" if cursor.state == "left-out" else cursor.conversation
+        return cursor.conversation if is_same_log(cursor, stat) else None
 
     return seen
 

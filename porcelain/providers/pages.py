@@ -20,11 +20,12 @@ NO_DIGEST = "0" * 64
 
 
 class LandedPage(Struct):
-    """A page, its records in row order, and their canonical bytes."""
+    """A page, its records in row order, their canonical bytes, and the digests of those: their ids."""
 
     page: Page
     records: list[Record]
     encoded: list[bytes]
+    keys: list[bytes]
 
 
 class Row(Struct):
@@ -51,7 +52,6 @@ class PageBuilder:
         self._span_bytes = 0
         self._next: tuple[int, int] | None = None
         self._values: Mapping[str, str] = {}
-        self._ids: list[str] = []
         self._digests: list[str] = []
         self._lengths: list[int] = []
         self._jumps: list[tuple[int, int, int]] = []
@@ -59,6 +59,7 @@ class PageBuilder:
         self._damage: list[Damage] = []
         self._records: list[Record] = []
         self._encoded: list[bytes] = []
+        self._keys: list[bytes] = []
 
     def is_empty(self) -> bool:
         return self._begin is None
@@ -67,7 +68,7 @@ class PageBuilder:
         """Whether a line of ``length`` bytes may still go in."""
         return self._begin is None or (
             self._source_bytes + length <= PAGE_BYTES
-            and len(self._ids) < PAGE_RECORDS
+            and len(self._keys) < PAGE_RECORDS
             and len(self._damage) < PAGE_RECORDS
             and self._span_bytes < _SPAN_BYTES
         )
@@ -76,9 +77,10 @@ class PageBuilder:
         """Count a line's bytes, newline included, towards the page's size."""
         self._source_bytes += length
 
-    def add_record(self, row: Row, record: Record, record_id: str, encoded: bytes) -> bool:
-        """Add a row; whether its surroundings differ from those of the row before."""
-        index = len(self._ids)
+    def add_record(self, row: Row, record: Record, key: bytes, encoded: bytes) -> bool:
+        """Add a row, whose record has the digest ``key``; whether its surroundings differ from those of the row
+        before."""
+        index = len(self._keys)
         place = (row.ord, row.offset)
         if not index:
             self._begin = place
@@ -90,7 +92,7 @@ class PageBuilder:
             self._spans.append(Span(row=index, values=dict(row.values)))
             self._span_bytes += sum(len(value) for value in row.values.values())
         self._values = row.values
-        self._ids.append(record_id)
+        self._keys.append(key)
         self._digests.append(row.digest)
         self._lengths.append(row.length)
         self._records.append(record)
@@ -114,12 +116,12 @@ class PageBuilder:
             lengths=self._lengths,
             offset=self._begin[1],
             ord=self._begin[0],
-            records="".join(self._ids),
+            records=b"".join(self._keys).hex(),
             seq=seq,
             spans=self._spans or UNSET,
         )
         digest = hashlib.sha256(sd_bytes(page, self._records)).hexdigest()
         page = msgspec.structs.replace(page, digest=digest)
-        landed = LandedPage(page, self._records, self._encoded)
+        landed = LandedPage(page, self._records, self._encoded, self._keys)
         self._start()
         return landed

@@ -170,8 +170,14 @@ def run_of(line: Line, state: ReaderState) -> str | UnsetType:
 
 
 def surroundings(state: ReaderState) -> dict[str, str]:
-    """What the header said, without what the reader keeps for itself."""
-    return {key: value for key, value in state.values.items() if key[0] != "_"}
+    """What the header said, without what the reader keeps for itself; the very dict of the line before when nothing
+    changed."""
+    if state.shown is None or state.shown[0] is not state.values:
+        found = {key: value for key, value in state.values.items() if key[0] != "_"}
+        if state.shown is not None and state.shown[1] == found:
+            found = state.shown[1]
+        state.shown = state.values, found
+    return state.shown[1]
 
 
 def _is_entry(fields: Mapping[str, Raw]) -> bool:

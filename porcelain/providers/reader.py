@@ -69,8 +69,9 @@ class Container(Struct, frozen=True, kw_only=True):
     stamp: str
 
 
-#: What is known of a path from earlier imports, if the file has not changed since: the native id of its conversation,
-#: "" for a file that was left out, or None when it must be looked at. Lets discovery read nothing of what is unchanged.
+#: What is known of a path from earlier imports, if the file has not changed since or has only grown: the native id of
+#: its conversation, "" for an unchanged file that was left out, or None when it must be looked at. Lets discovery read
+#: nothing of what is known.
 Seen = Callable[[str], str | None]
 
 
@@ -93,9 +94,11 @@ class Entry(Struct):
 
 class ReaderState(Struct):
     """What a reader carries from line to line of one source, and from import to import (it is kept in the cursor):
-    plain strings only, so that it can be written as JSON."""
+    plain strings only, so that it can be written as JSON. ``shown`` is for a reader that never changes ``values`` but
+    puts others in their place: what it made of them (of the first dict, the second)."""
 
     values: dict[str, str] = msgspec.field(default_factory=dict)
+    shown: tuple[dict[str, str], dict[str, str]] | None = None
 
 
 class Discovery(Protocol):

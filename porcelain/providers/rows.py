@@ -142,8 +142,8 @@ class RowWriter:
         if len(encoded) > MAX_SIZE:
             record = self._shortened(record, data)
             encoded = encode(record)
-        record_id = self._hash(encoded).hex()
-        if record_id in self._known:
+        key = self._hash(encoded)
+        if self._known and key.hex() in self._known:
             return
         stated = record.time if isinstance(record.time, str) else row.values.get(ROW_TIME)
         time = instant(stated) if stated is not None else None
@@ -157,10 +157,12 @@ class RowWriter:
                 builder.newest = time
         facts.records += 1
         if facts.first_record is None:
-            facts.first_record = record_id
-        if self._old is not None and facts.differs is None and record_id != next(self._old, record_id):
-            facts.differs = record_id
-        if builder.add_record(row, record, record_id, encoded):
+            facts.first_record = key.hex()
+        if self._old is not None and facts.differs is None:
+            record_id = key.hex()
+            if record_id != next(self._old, record_id):
+                facts.differs = record_id
+        if builder.add_record(row, record, key, encoded):
             _note_values(facts, row.values, time)
         if isinstance(record.label, str) and record.entry in self._title_entries:
             _note_title(facts, record.label, time)

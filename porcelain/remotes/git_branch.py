@@ -4,7 +4,7 @@
 that it has. All stands on one branch that shares no history with others (``objstore``, or the one behind ``#``). What a
 push adds is one commit, which also leaves out what is not needed any more; a push that is rejected, since somebody else
 was faster, is made again on the new tip, and none is ever forced. A small bare repository, beside the store or in a
-temporary folder, holds what was last seen.
+temporary folder, holds what was last seen, and hardly more.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _HOST = re.compile(r"[a-z]+://(?:[^@/]*@)?(\[[0-9A-Fa-f:.%]+\]|[^:/]*)(?::\d{1,5
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}", re.ASCII)
 _TIP = "refs/objstore/tip"
 _SAID = 4000
+#: Loose objects of a repository here that are too many.
+_LOOSE = 400
 #: What a commit on the branch says of itself: no name and no time of anybody.
 _NOBODY = {
     "GIT_AUTHOR_DATE": "1970-01-01T00:00:00Z",
@@ -83,7 +85,10 @@ def open_git(remote: Remote, context: Context, pusher: Pusher | None) -> Iterato
             stack.enter_context(writer_lock(folder + ".lock", context.lock_timeout))
         else:
             folder = stack.enter_context(TemporaryDirectory(prefix="objstore-"))
-        yield HubTransport(BranchFiles(folder, url, branch, context.env), pusher)
+        files = BranchFiles(folder, url, branch, context.env)
+        yield HubTransport(files, pusher)
+        with suppress(StorageError, OSError):  # then another time
+            files.tidy()
 
 
 class BranchFiles:
@@ -154,6 +159,18 @@ class BranchFiles:
         self._made = {}
         self._git("update-ref", _TIP, commit)
 
+    def tidy(self) -> None:
+        """Where much has come together, leave nothing in the repository here but what the tip needs, each once and in
+        one file: neither the history of one's own pushes nor packs that were merged since."""
+        if self._tip is None or int(self._git("count-objects").split()[0]) < _LOOSE:
+            return
+        with open(os.path.join(self._folder, "shallow.new"), "w", encoding="ascii") as file:
+            file.write(self._tip + "\n")
+        os.replace(file.name, os.path.join(self._folder, "shallow"))
+        self._git("update-ref", _TIP, self._tip)
+        self._git("repack", "-a", "-d", "--quiet")
+        self._git("prune", "--expire=now")
+
     def times(self, prefix: str) -> None:
         return None
 
@@ -170,8 +187,7 @@ class BranchFiles:
         return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
 
     def _fetch(self) -> None:
-        """Bring the tip of the branch; of its history and of packs nothing that is not asked for, where the other side
-        can do that."""
+        """Bring the tip of the branch, and nothing of its history."""
         there = self._git("ls-remote", "--", self._url, self._ref).split()
         tip = there[0].decode() if there else None
         if tip == self._tip:

@@ -180,8 +180,21 @@ class BucketFiles:
     def _put(self, name: str, data: bytes, tag: str | None) -> None:
         """Write a file on the condition that it stands at ``tag`` (None: is not there); raises ``Lost``."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
+        if tag is not None and isinstance(self._store, self._obstore.store.GCSStore):
+            mode = {"version": self._version(name, tag)}
         with self._told(name):
             self._obstore.put(self._store, name, data, mode=mode, use_multipart=False)
+
+    def _version(self, name: str, tag: str) -> str:
+        """The version of a file that stands at ``tag``, where conditions are set by versions; raises ``Lost``."""
+        try:
+            with self._told(name):
+                found = self._obstore.head(self._store, name)
+        except NotFound:
+            raise Lost from None
+        if found["e_tag"] != tag or not found["version"]:
+            raise Lost
+        return str(found["version"])
 
     def overwrite(self, name: str, file: BinaryIO) -> None:
         """Write a file, whatever stands there; in several parts where it is large."""

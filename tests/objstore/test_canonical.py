@@ -437,6 +437,30 @@ def test_fast_equals_reference_on_damaged_bytes(value: Any, data: st.DataObject)
     assert_alike(bytes(text))
 
 
+def takes(data: bytes) -> bool:
+    """Whether the reference takes it."""
+    return not isinstance(outcome(reference.decode, data), tuple)
+
+
+CANONICAL = VALUES.map(reference.encode)
+LINES = st.sampled_from(
+    [b"", b"\n", b"1\n2", b"1\n", b" 1", b"1.5", b"[" * 64 + b"]" * 64, b"[" * 65 + b"]" * 65]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(CANONICAL | LINES | JSON_LIKE.map(str.encode), max_size=4))
+@example([b"1\n2", b""])
+@example([b"1", b"2\n3"])
+def test_many_texts_are_canonical_where_each_is(texts: list[bytes]) -> None:
+    assert fastcanonical.are_canonical(texts) == all(map(takes, texts))
+
+
+@given(st.lists(CANONICAL, max_size=6))
+def test_many_canonical_texts_are_taken(texts: list[bytes]) -> None:
+    assert fastcanonical.are_canonical(texts)
+
+
 ODD_SCALARS = st.sampled_from(
     [1.5, float("nan"), 2**53, 10**4000, "\ud800", b"a", (1,), Colour.RED, Name("x"), {1}]
 )

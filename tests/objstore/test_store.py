@@ -128,6 +128,9 @@ def test_keys_that_agree_in_their_first_bytes_are_told_apart(tmp_path: Path) -> 
             assert got_first is not None and got_first.data == b"one"
             assert got_second is not None and got_second.data == b"two"
             assert view.get(bytes(8) + b"c" * 24) is None
+            asked = [second, bytes(8) + b"c" * 24, first]
+            assert [found is not None for found in view.kept(asked)] == [True, False, True]
+            assert view.get_many(asked) == [view.get(key) for key in asked]
             assert sorted(view.keys_from(bytes(8), None)) == [first, second]
 
 
@@ -142,6 +145,12 @@ def test_many_objects_are_read_and_verified_at_once(tmp_path: Path) -> None:
                 found = view.get_verified(keys, "text", digests)
                 assert found == [view.get(key).data for key in keys]  # type: ignore[union-attr]
                 assert view.get_verified([*keys, b"\0" * 32], "text", digests) is None
+                asked = [other, *keys, b"\0" * 32, keys[0]]
+                assert view.get_many(asked) == [view.get(key) for key in asked]
+                kept = view.kept(asked)
+                assert [None if one is None else one[0] for one in kept] == [view.kind(key) for key in asked]
+                here = [one for one in kept if one is not None]
+                assert view.unpack(here) == [found for found in view.get_many(asked) if found is not None]
                 assert view.get_verified([*keys, other], "text", digests) is None
                 assert view.get_verified(keys, "blob", digests) is None
                 assert view.get_verified(keys, "unheard-of", digests) is None

@@ -296,6 +296,12 @@ def _check_node(node: FlowNode) -> None:
         fastcanonical.decode(data)
 
 
+def _check_nodes(nodes: list[FlowNode]) -> None:
+    attrs = [bytes(node.attrs) for node in nodes if isinstance(node.attrs, Raw)]
+    if not all([data.startswith(b"{") for data in attrs]) or not fastcanonical.are_canonical(attrs):
+        raise CheckFailed("attrs of a node is not a canonical object")
+
+
 def _round_previous(entry: FlowRound) -> list[str]:
     return [entry.previous] if isinstance(entry.previous, str) else []
 
@@ -308,7 +314,7 @@ def _round_needs(entry: FlowRound) -> list[str]:
     return _round_previous(entry) + entry.frames
 
 
-NODE = register(Kind(name="flow-node", struct=FlowNode, check=_check_node))
+NODE = register(Kind(name="flow-node", struct=FlowNode, check=_check_node, check_all=_check_nodes))
 RELATION = register(Kind(name="flow-relation", struct=FlowRelation))
 UNRESOLVED = register(Kind(name="flow-unresolved", struct=FlowUnresolved))
 ROUND = register(

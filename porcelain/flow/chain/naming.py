@@ -67,20 +67,20 @@ def ranked(
         landed: bytes | None = key
         if prefix == "flow":
             landed = view.ref(f"landed/{stores[key]}/{provider}/{conversation.split('@', 1)[0]}")
-        covered = _distinct_records(view, landed, through) if landed is not None else 0
+        covered = len(different_records(view, landed, through)) if landed is not None else 0
         return -covered, -through, key
 
     return sorted(stores, key=rank)
 
 
-def _distinct_records(view: Snapshot, landed: bytes, through: int) -> int:
-    """How many different records the pages of a landing chain hold, up to page ``through``."""
+def different_records(view: Snapshot, landed: bytes, through: int | None = None) -> set[str]:
+    """The ids of the records in the pages of a landing chain, up to page ``through``."""
     found: set[str] = set()
     for number, page in enumerate(pages(view, landed), start=1):
-        if number > through:
+        if through is not None and number > through:
             break
         found.update(page_record_ids(page))
-    return len(found)
+    return found
 
 
 def find_conversation(view: Snapshot, text: str) -> tuple[str, str]:

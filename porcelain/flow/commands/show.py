@@ -17,17 +17,19 @@ from plumbing.stores import open_store
 from porcelain.flow.chain.diff_frames import frame_value
 from porcelain.flow.chain.folding import Fold, apply
 from porcelain.flow.chain.landed import pages
-from porcelain.flow.chain.naming import best_heads, find_conversation
+from porcelain.flow.chain.naming import different_records, find_conversation
 from porcelain.flow.chain.store import stored_rounds
+from porcelain.flow.folders.export_chain import Chain, chains_of, pick_chain
 from porcelain.flow.formats.sf import Ref, SfNode
 from porcelain.providers.records import Page, Record, Usage, page_record_ids, row_times
 
 SUMMARY = "the structure inside one conversation"
-USAGE = "flow show [--at ROUND] [--talk N] [--depth N] [--json] ID"
+USAGE = "flow show [--at ROUND] [--talk N] [--depth N] [--origin ORIGIN] [--json] ID"
 OPTIONS = (
     Option("--at", "at", "ROUND", "as of this round", "integer"),
     Option("--talk", "talk", "N", "only the talk with this number", "integer"),
     Option("--depth", "depth", "N", "at most this many levels (default: all)", "integer"),
+    Option("--origin", "origin", "ORIGIN", "the telling of this store or origin, not the longest", "text"),
     JSON,
 )
 EXAMPLES = (
@@ -55,7 +57,8 @@ def run(arguments: Arguments, context: Context) -> int:
         raise UsageError("flow show: --at counts rounds from 1", hint="objstore flow show --help")
     with open_store(context) as store, store.snapshot() as view:
         provider, name = find_conversation(view, arguments.args[0])
-        head = best_heads(view, "flow").get((provider, name))
+        chain = pick_chain(view, provider, name, arguments.origin)
+        head = chain.flow
         if head is None:
             raise NotFound(f"{provider}/{name}: no structure was assembled of this conversation")
         fold = Fold()
@@ -69,18 +72,34 @@ def run(arguments: Arguments, context: Context) -> int:
             if arguments.json:
                 _print_json(out, fold)
                 return 0
-            landed = best_heads(view, "landed").get((provider, name))
-            tree = _Tree(view, fold, landed)
+            tree = _Tree(view, fold, chain.landed)
             width = terminal_width(context.stdout, context.env)
             lines = list(tree.lines(arguments.talk, arguments.depth))
             if arguments.talk is not None and not lines:
                 raise NotFound(f"{provider}/{name}: has no talk {arguments.talk}")
             for line in tree.header(provider, name):
                 out.line(printable(line))
+            for line in _other_tellings(view, chain):
+                out.line(line)
+            out.line("")
             for one in lines:
                 text = "  " * one.depth + printable(one.text)
                 out.line(text if width is None else text[: width - 1])
     return 0
+
+
+def _other_tellings(view: Snapshot, chain: Chain) -> Iterator[str]:
+    """What other stores' chains of the conversation have that this one has not."""
+    others = [
+        one
+        for one in chains_of(view, chain.provider, chain.name)
+        if one.flow not in (None, chain.flow) and one.landed not in (None, chain.landed)
+    ]
+    mine = different_records(view, chain.landed) if others and chain.landed is not None else set()
+    for other in others:
+        assert other.landed is not None
+        if beside := len(different_records(view, other.landed) - mine):
+            yield f"  {counted(beside, 'other record')} by {other.origin}: --origin {other.origin}"
 
 
 def _print_json(out: Writer, fold: Fold) -> None:
@@ -142,7 +161,6 @@ class _Tree:
                 f"{count} {kind}" for kind, count in sorted(still_open.items())
             )
         yield f"  round {self._fold.round}, {self._fold.digest[:12]}"
-        yield ""
 
     def lines(self, talk: int | None, depth: int | None) -> Iterator[_Line]:
         """The tree; ``talk`` picks one talk by its number in the order shown."""

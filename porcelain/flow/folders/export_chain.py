@@ -77,7 +77,12 @@ def _ranked(view: Snapshot, provider: str, name: str, chains: list[Chain]) -> li
 
 def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
     """All tellings of one conversation, the one that covers most first."""
-    return all_tellings(view).get((provider, name), [])
+    chains = [
+        Chain(origin, provider, name, heads.get("landed"), heads.get("flow"))
+        for (origin, *names), heads in sorted(all_chains(view).items())
+        if names == [provider, name]
+    ]
+    return _ranked(view, provider, name, chains)
 
 
 def pick_chain(view: Snapshot, provider: str, name: str, origin: str | None) -> Chain:

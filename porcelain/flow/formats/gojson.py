@@ -20,8 +20,8 @@ _SEPARATORS = ((b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 
 def escape_separators(data: bytes) -> bytes:
     """``data`` (finished JSON) with the line and paragraph separators escaped: HTML escaping off."""
-    for raw, escaped in _SEPARATORS:
-        if raw in data:
+    if not data.isascii():
+        for raw, escaped in _SEPARATORS:
             data = data.replace(raw, escaped)
     return data
 
@@ -36,7 +36,7 @@ def escape_html(data: bytes) -> bytes:
 
 def has_separators(data: bytes) -> bool:
     """True where ``escape_separators`` would change something."""
-    return any(raw in data for raw, _ in _SEPARATORS)
+    return not data.isascii() and any(raw in data for raw, _ in _SEPARATORS)
 
 
 def encode(frame: Struct) -> bytes:

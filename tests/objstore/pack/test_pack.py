@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import porcelain  # noqa: F401  (declares the kinds of objects)
+from objstore import closure
 from objstore.closure import Selection, select
 from objstore.errors import CheckFailed, ObjstoreError
 from objstore.pack import writer
@@ -183,6 +184,19 @@ def test_the_same_objects_give_the_same_bytes_in_whatever_order_they_came(
 ) -> None:
     receive(target, PieceSource([packed(store)]), take_content=False)
     assert packed(target) == packed(store)
+
+
+@pytest.mark.parametrize("room", [0, 1500])
+def test_objects_that_a_selection_does_not_hold_are_looked_up_again(
+    store: Store, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = packed(store)
+    monkeypatch.setattr(closure, "_HELD_BYTES", room)
+    monkeypatch.setattr(closure, "_GROUP", 2)
+    with store.snapshot() as view:
+        selection = select(view, list(view.refs()))
+        assert len(selection.held) < len(selection.order) and bool(selection.held) == bool(room)
+        assert b"".join(pack_stream(view, selection, store.algorithm)) == whole
 
 
 def test_the_identity_does_not_depend_on_compression(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

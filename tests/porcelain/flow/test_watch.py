@@ -108,22 +108,19 @@ def test_it_follows_until_it_is_interrupted(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:15]))
     succeed(store, "init")
-    process = start(store, "flow", "watch", "--interval", "0.1", home=home)
-    eventually(lambda: bool(heads(store)))
+    said = tmp_path / "said"
+    with said.open("wb") as out:
+        process = start(store, "flow", "watch", "--interval", "0.1", home=home, stdout=out)
+    eventually(lambda: f"claude/{NAME}: round 1, seq 1 to 1, " in said.read_text())
     with path.open("ab") as file:
         file.write(b"".join(lines[15:]))
-
-    def grown() -> bool:
-        with Store.open(store, read_only=True) as found:
-            name = flow_ref(found.store_id, "claude", NAME)
-            return len(found.chain(name)) == 2 if found.ref(name) else False
-
-    eventually(grown)
+    eventually(lambda: f"claude/{NAME}: round 2, seq 2 to 2, " in said.read_text())
     process.send_signal(signal.SIGINT)
     result = finish(process)
     assert result.code == 0, result.err
     assert result.err.splitlines()[-1] == "stopped"
-    assert result.out.splitlines()[-1].startswith(f"claude/{NAME}: round 2, seq 2 to 2, ")
+    with Store.open(store, read_only=True) as found:
+        assert len(found.chain(flow_ref(found.store_id, "claude", NAME))) == 2
     verify(store)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.porcelain.importing.driving import (
     held,
     objstore,
     patched,
+    run,
     succeed,
 )
 
@@ -214,12 +216,10 @@ def test_progress_is_for_terminals(store: Path, home: Path, tmp_path: Path) -> N
         "take = importing._Import._take",
         "importing._Import._take = lambda self, piece: (time.sleep(0.01), take(self, piece))[1]",
     )
-    # OpenCode's share of a database is an estimate: there is nothing exact to say of it.
-    folders = (str(home / ".claude"), str(home / ".pi"))
-    shown = on_terminal(store, home, "import", *folders, script=script, columns=60)
+    shown = on_terminal(store, home, "import", script=script, columns=60)
     drawn = [line for line in shown.split("\r") if "%" in line]
     assert len(drawn) > 3 and all(len(line) < 60 for line in drawn)
-    assert "100%" in drawn[-1] and "292.1 kB of 292.5 kB" in drawn[-1]
+    assert re.search(r"100% (\S+ kB) of \1,", drawn[-1])
     assert shown.replace("\r", "").rstrip().endswith("flow show ID")
     for words in (("--quiet", "import"), ("import", "--json")):
         other = store.with_name("-".join(words))
@@ -232,3 +232,27 @@ def test_progress_is_for_terminals(store: Path, home: Path, tmp_path: Path) -> N
         check=True,
     )
     assert b"%" not in piped.stderr and b"\r" not in piped.stdout + piped.stderr
+
+
+#: Prints how many bytes the import said beforehand that it would read, and how many it said at the end that it had.
+TOLD = (
+    "import porcelain.importing.command as command",
+    "class Told(command.Progress):",
+    "    def __exit__(self, *error):",
+    "        print(self.done, self.total, file=sys.stderr)",
+    "        super().__exit__(*error)",
+    "command.Progress = Told",
+)
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_progress_ends_at_all_of_it(store: Path, home: Path, tmp_path: Path, processes: str) -> None:
+    """Also of sources whose size can only be estimated."""
+    script = patched(tmp_path / "told.py", *TOLD)
+    for _ in range(2):
+        result = run(store, "import", "--processes", processes, home=home, script=script)
+        done, total = map(int, result.err.splitlines()[-1].split())
+        assert done == total
+        with (home / TIDEPOOL).open("ab") as file:
+            file.write(b"\n")
+    assert total == 1

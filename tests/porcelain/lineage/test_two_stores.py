@@ -70,6 +70,10 @@ def test_it_went_on_on_both(tmp_path: Path) -> None:
         assert [member["role"] for member in thread["members"]] == ["canonical_path", "fork"]
         assert thread["resume"]["status"] == "branch-choices"
         verify(store)
+        shown = succeed(store, "flow", "show", ID).out
+        (other,) = [line.split()[-1] for line in shown.splitlines() if "10 other records by" in line]
+        assert f"{WHOLE} model calls" in shown
+        assert f"{there} model calls" in succeed(store, "flow", "show", ID, "--origin", other).out
     assert exported(one) == exported(two)
 
 

@@ -239,7 +239,7 @@ def test_an_appended_line_is_read_alone(tmp_path: Path, monkeypatch: pytest.Monk
     store = store_of(tmp_path, line(1), line(2))
     store.land()
     append(tmp_path, line(3) + b"\n")
-    assert unchanged_files(store.cursors)(str(tmp_path / "a.jsonl")) is None
+    assert unchanged_files(store.cursors)(str(tmp_path / "a.jsonl")) == SESSION
     (chunk,) = store.land()
     assert chunk.source_bytes == len(line(3)) + 1
     assert chunk.reread == {}

@@ -3,14 +3,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from porcelain.providers.redaction import RULES, TABLE, Rule, redact, redact_text
+from porcelain.providers.redaction import RULES, TABLE, Rule, _redact_line, redact, redact_text
 
 RULE_IDS = [f"{i}-{rule.name}" for i, rule in enumerate(TABLE)]
 # Words that end a line of prose or start one: what is likely to stand around a secret.
@@ -215,3 +216,21 @@ def test_rules_leave_the_samples_alone(shared: Path) -> None:
     for path in sorted((shared / "samples" / "pi").rglob("*.jsonl")):
         data = path.read_bytes()
         assert redact(data) is data, path
+
+
+_SECRETS = [
+    st.from_regex(re.compile(rule.head + re.escape(rule.anchor) + rule.lead + rule.tail), fullmatch=True)
+    for rule in TABLE
+]
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(_SECRETS).flatmap(lambda secret: secret),
+    st.sampled_from([b"", b" ", b"=", b"key: ", b"x", b'\\"', b"\\n", b"https://"]),
+    st.sampled_from([b"", b" ", b"x", b"\\n"]),
+)
+def test_no_line_is_passed_over_that_a_rule_would_change(secret: bytes, before: bytes, behind: bytes) -> None:
+    """Lines are looked for by patterns that skip more than the rules do."""
+    line = b'{"k":"' + before + secret.replace(b"\n", b"") + behind + b'"}'
+    assert redact(line) == _redact_line(line)

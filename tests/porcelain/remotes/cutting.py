@@ -29,9 +29,13 @@ class Cutting:
         while True:
             try:
                 client, _ = self._listening.accept()
-                server = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return
+            try:
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:  # nobody is there: so that is what is seen here too
+                client.close()
+                continue
             self._ends += [client, server]
             for one, other in ((client, server), (server, client)):
                 threading.Thread(target=self._pass, args=(one, other), daemon=True).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import signal
 import socket
 import subprocess
 import threading
@@ -13,30 +14,56 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+class GitDaemon:
+    """``git daemon`` for the repositories in ``folder``, for reading and writing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            self.port: int = found.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._process = subprocess.Popen(
+            [
+                *(
+                    "git",
+                    "daemon",
+                    "--reuseaddr",
+                    "--listen=127.0.0.1",
+                    f"--port={self.port}",
+                    "--export-all",
+                ),
+                *("--enable=receive-pack", f"--base-path={self._folder}", str(self._folder)),
+            ],
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        """End it, and all that it runs, by this signal."""
+        if self._process is not None:
+            os.killpg(self._process.pid, number)
+            self._process.wait()
+            self._process = None
+
+
 @contextmanager
 def git_daemon(folder: Path) -> Iterator[int]:
     """Serve the repositories in ``folder`` for reading and writing; the port."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    process = subprocess.Popen(
-        [
-            *("git", "daemon", "--reuseaddr", "--listen=127.0.0.1", f"--port={port}", "--export-all"),
-            *("--enable=receive-pack", f"--base-path={folder}", str(folder)),
-        ],
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    daemon = GitDaemon(folder)
+    daemon.start()
     try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield port
+        yield daemon.port
     finally:
-        os.killpg(process.pid, 15)
-        process.wait()
+        daemon.end()
 
 
 @contextmanager

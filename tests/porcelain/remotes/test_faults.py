@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,9 +30,9 @@ from porcelain.remotes import http_client, s3_bucket
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.urls import open_transport
 from tests.objstore.sync.building import EVERYTHING, add_fact, add_round, opened, put_tags, sound, state
-from tests.porcelain.remotes.bucket_server import Bucket, bucket  # noqa: F401
+from tests.porcelain.remotes.bucket_server import Bucket, Seaweed, bucket  # noqa: F401
 from tests.porcelain.remotes.cutting import cutting
-from tests.porcelain.remotes.git_servers import git_daemon
+from tests.porcelain.remotes.git_servers import GitDaemon, git_daemon
 from tests.porcelain.serve.serving import served
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -390,3 +391,86 @@ def test_a_connection_that_is_cut_at_any_byte(
                 fetch(empty, way, EVERYTHING, keeps_content=False)
         assert state(empty) == whole
         sound(empty)
+
+
+# -- the server of a hub is killed -------------------------------------------------------------------------------------
+
+
+def _git_hub(folder: Path) -> tuple[Callable[[], None], Callable[[], None], int, str, dict[str, str]]:
+    subprocess.run(["git", "init", "--quiet", "--bare", str(folder / "hub.git")], check=True)
+    daemon = GitDaemon(folder)
+    return daemon.start, lambda: daemon.end(signal.SIGKILL), daemon.port, "git+git://127.0.0.1:{}/hub.git", {}
+
+
+def _s3_hub(folder: Path) -> tuple[Callable[[], None], Callable[[], None], int, str, dict[str, str]]:
+    pytest.importorskip("obstore", reason="obstore is not installed")
+    (folder / "seaweed").mkdir()
+    server = Seaweed(folder / "seaweed")
+    return server.start, server.kill, server.port, server.bucket.url, server.bucket.env
+
+
+def _killed(folder: Path, hub: Callable[[Path], Any], direction: str, moments: int) -> None:
+    """Kill the server of a hub after so and so many bytes of an exchange, and start it again: both stores hold, what is
+    in the hub is whole, and the next try completes."""
+    chance = random.Random(7)
+    start, kill, port, url, env = hub(folder)
+    with ExitStack() as stack:
+        full, empty = (stack.enter_context(opened(folder / name)) for name in ("full", "empty"))
+
+        def exchange(to: int, number: object, way: str) -> None:
+            here = full if way == "push" else empty
+            endpoint = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{to}"} if env else {}
+            context = Context(env=dict(os.environ) | env | endpoint, store=str(folder / f"state {number}"))
+            with open_transport(
+                Remote(url=url.format(to)), context, pusher(here) if way == "push" else None
+            ) as transport:
+                if way == "push":
+                    push(here, transport, EVERYTHING)
+                else:
+                    fetch(here, transport, EVERYTHING, keeps_content=False)
+
+        start()
+        stack.callback(kill)
+        killed = 0
+        for number in range(moments):
+            add_round(full, f"flow/{full.store_id}/test/x", f"{number} {chance.randbytes(30_000).hex()} a")
+            before = state(empty)
+            if direction == "fetch":
+                exchange(port, f"{number} first", "push")
+            left = chance.randrange(500, 40_000)
+            with cutting(port, left, once=True, between=kill) as proxy:
+                try:
+                    exchange(proxy.port, number, direction)
+                except ObjstoreError as error:
+                    assert "Traceback" not in error.message and "\n" not in error.message
+                    killed += 1
+            kill()
+            sound(full)
+            sound(empty)
+            assert state(empty) in (before, state(full))
+            start()
+            exchange(port, f"{number} again", direction)
+            exchange(port, f"{number} there", "fetch")
+            assert state(empty) == state(full)
+        assert killed >= moments // 2
+
+
+@pytest.mark.parametrize("direction", ["push", "fetch"])
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_git_daemon_is_killed(tmp_path: Path, direction: str) -> None:
+    _killed(tmp_path, _git_hub, direction, 5)
+
+
+def test_the_server_of_a_bucket_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_bucket, "RETRIES", 1)
+    _killed(tmp_path, _s3_hub, "push", 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("direction", ["push", "fetch"])
+@pytest.mark.parametrize("hub", [_git_hub, _s3_hub])
+def test_the_server_of_a_hub_is_killed_often(
+    tmp_path: Path, hub: Callable[[Path], Any], direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(s3_bucket, "RETRIES", 1)
+    _killed(tmp_path, hub, direction, 20)

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from plumbing.options import Context
 from porcelain.main import main
+from porcelain.remotes import git_branch
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.git_branch import BRANCH, BranchFiles, open_git, parse_git
 from porcelain.remotes.hub.files import Lost
@@ -170,6 +172,72 @@ def test_small_packs_are_merged_and_leave_the_branch(
     assert int(_git("-C", str(bare), "rev-list", "--count", BRANCH)) == 19
     fetch(here, HubTransport(opens(), None), EVERYTHING, keeps_content=False)
     assert state(here) == state(there)
+
+
+def _turns(bare: Path, stores: list[tuple[Store, Path]], first: int, count: int) -> None:
+    """Let the stores take turns in pushing a little, each after it has fetched."""
+    for number in range(first, first + count):
+        store, place = stores[number % len(stores)]
+        context = Context(env=os.environ, store=str(place))
+        with open_git(Remote(url=f"git+file://{bare}"), context, pusher(store)) as transport:
+            fetch(store, transport, EVERYTHING, keeps_content=False)
+            add_round(store, f"flow/{store.store_id}/test/x", f"{number} a")
+            push(store, transport, EVERYTHING)
+
+
+def test_what_was_last_seen_is_kept_once_and_hardly_more(
+    bare: Path, there: Store, here: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_branch, "_LOOSE", 40)
+    stores = [(there, tmp_path / "there"), (here, tmp_path / "here")]
+    _turns(bare, stores, 0, 24)
+    for _, place in stores:
+        (seen,) = (place / "hubs").glob("*.git")
+        counts = dict(line.split(": ") for line in _git("-C", str(seen), "count-objects", "-v").splitlines())
+        assert int(counts["count"]) < 60 and counts["packs"] == "1" and counts["garbage"] == "0"
+        assert int(_git("-C", str(seen), "rev-list", "--count", "refs/objstore/tip")) < 10
+        _git("-C", str(seen), "fsck", "--no-dangling")
+    _turns(bare, stores, 24, 2)
+    _same(bare, stores)
+
+
+def _same(bare: Path, stores: list[tuple[Store, Path]]) -> None:
+    """Both have all that the other one has."""
+    for store, place in stores:
+        context = Context(env=os.environ, store=str(place))
+        with open_git(Remote(url=f"git+file://{bare}"), context, None) as transport:
+            fetch(store, transport, EVERYTHING, keeps_content=False)
+        sound(store)
+    assert state(stores[0][0]) == state(stores[1][0])
+
+
+@pytest.mark.parametrize("failing", ["update-ref", "repack", "prune"])
+def test_tidying_up_may_be_killed_at_any_step(
+    bare: Path, there: Store, here: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    stores = [(there, tmp_path / "there"), (here, tmp_path / "here")]
+    _turns(bare, stores, 0, 6)
+    monkeypatch.setattr(git_branch, "_LOOSE", 0)
+    run, tidying = BranchFiles._git, BranchFiles.tidy
+    met: list[str] = []
+
+    def stopped(self: BranchFiles, *words: str, **options: Any) -> bytes:
+        if words[0] == failing:
+            met.append(words[0])
+            raise StorageError("killed")
+        return run(self, *words, **options)
+
+    def tidied(self: BranchFiles) -> None:
+        with monkeypatch.context() as inner:
+            inner.setattr(BranchFiles, "_git", stopped)
+            tidying(self)
+
+    monkeypatch.setattr(BranchFiles, "tidy", tidied)
+    _turns(bare, stores, 6, 4)
+    assert len(met) == 4
+    monkeypatch.setattr(BranchFiles, "tidy", tidying)
+    _turns(bare, stores, 10, 2)
+    _same(bare, stores)
 
 
 def test_repack_from_the_command_line(

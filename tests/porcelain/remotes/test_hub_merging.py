@@ -208,6 +208,28 @@ def test_a_merge_that_fails_does_not_fail_the_push(files: MemoryFiles, there: St
     assert _to(files, there).merge() == (4, 1)
 
 
+def test_a_fetch_of_some_refs_takes_the_packs_that_these_build_on(
+    files: MemoryFiles, here: Store, there: Store, tmp_path: Path
+) -> None:
+    for number in range(6):
+        add_round(here, f"flow/{here.store_id}/test/x", f"{number} a")
+        push(here, _to(files, here), EVERYTHING)
+        add_fact(there, f"/home/{number}")
+        push(there, _to(files, there), EVERYTHING)
+    with opened(tmp_path / "some") as some:
+        scope = Scope(patterns=(f"flow/{here.store_id}/*",))
+        result = fetch(some, _to(files), scope, keeps_content=False)
+        assert some.refs() == here.refs("flow/") and result.objects == 18
+        add_round(here, f"flow/{here.store_id}/test/x", "more a")
+        push(here, _to(files, here), EVERYTHING)
+        assert fetch(some, _to(files), scope, keeps_content=False).objects == 3
+        _to(files, here).merge()
+        assert fetch(some, _to(files), scope, keeps_content=False).objects == 0
+        fetch(some, _to(files), EVERYTHING, keeps_content=False)
+        fetch(here, _to(files), EVERYTHING, keeps_content=False)
+        assert state(some) == state(here)
+
+
 # -- hubs of the format before -----------------------------------------------------------------------------------------
 
 
@@ -553,7 +575,7 @@ def test_a_list_of_the_dead_that_names_the_living_deletes_none(
 _DOING = st.lists(
     st.tuples(
         st.sampled_from(
-            ("push", "push", "push", "stale push", "merge", "stale merge", "fetch", "look", "wait")
+            ("push", "push", "push", "stale push", "merge", "stale merge", "fetch", "some", "look", "wait")
         ),
         st.integers(0, 2),
     ),
@@ -563,10 +585,11 @@ _DOING = st.lists(
 
 
 class _Side:
-    """A store, and what it saw of the hub some time ago."""
+    """A store, and what it saw of the hub some time ago; and one that only ever fetches some refs."""
 
-    def __init__(self, store: Store, opens: Callable[[], Files]) -> None:
+    def __init__(self, store: Store, some: Store, opens: Callable[[], Files]) -> None:
         self.store = store
+        self.some = some
         self.opens = opens
         self.stale = _to(opens(), store)
         self.stale.hello(EVERYTHING)
@@ -574,6 +597,9 @@ class _Side:
     def do(self, what: str) -> None:
         if what == "fetch":
             fetch(self.store, _to(self.opens()), EVERYTHING, keeps_content=False)
+        elif what == "some":
+            for pattern in ("session/*", "flow/*", "lineage/*", "tag/*"):
+                self.fetch_some(Scope(patterns=(pattern,)))
         elif what == "look":
             self.stale = _to(self.opens(), self.store)
             self.stale.hello(EVERYTHING)
@@ -590,6 +616,12 @@ class _Side:
             assert self.stale._writing is not None
             self.stale._writing.merge()
 
+    def fetch_some(self, scope: Scope) -> None:
+        fetch(self.some, _to(self.opens()), scope, keeps_content=False)
+        matches = scope.matcher()
+        found = {name: key for name, key in self.some.refs().items() if matches(name)}
+        assert found == {name: key.hex() for name, key in _hub(self.opens()).manifest(scope).refs()}
+
 
 def _at_random(
     folder: Path, opens: Callable[[], Files], later: Callable[[], None], recipes: Any, doing: Any
@@ -597,7 +629,8 @@ def _at_random(
     with ExitStack() as stack:
         stores = [stack.enter_context(opened(folder / str(number))) for number in range(3)]
         sid = new_session(stores[0], created_at=TIME)[0]
-        sides = [_Side(store, opens) for store in stores]
+        some = stack.enter_context(opened(folder / "some"))
+        sides = [_Side(store, some, opens) for store in stores]
         sides[0].do("push")
         sides[1].do("fetch")
         sides[2].do("fetch")
@@ -616,6 +649,8 @@ def _at_random(
         for what in ("push", "fetch"):
             for side in sides:
                 side.do(what)
+        sides[0].do("some")
+        sound(some)
         assert state(stores[0])[:2] == state(stores[1])[:2] == state(stores[2])[:2]
         assert _seen(opens(), folder / "end")[:2] == state(stores[0])[:2]
 
