@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -84,15 +85,18 @@ def _examine(store: Store, arguments: Arguments, context: Context) -> Examinatio
     """Look at everything; what cannot be read is a problem, and no reason not to look at the rest."""
     found = Examination(store=store.database.path, compared=not arguments.fast)  # type: ignore[union-attr]
     landed: Landed | None = None
+    astray: Counter[str] = Counter()
     with _noting(found), store.snapshot() as view:
         found.indexes["activity"] = stale(view)
     with _noting(found), Progress(context, "reading conversations") as progress:
-        landed = landed_records(measured(store, progress.advance))
+        landed = landed_records(measured(store, progress.advance), astray)
     with _noting(found), store.snapshot() as view, Progress(context, "counting files") as progress:
         _agents(found, store, view, landed, arguments, context, progress)
     with _noting(found), store.snapshot() as view:
         found.objects = view.count()
         _indexes(found, store, view)
+    for check in found.agents:
+        check.astray = astray[check.provider]
     _verify(found, store, arguments, context)
     _sum_up(found)
     return found
@@ -225,6 +229,10 @@ def _sum_up(found: Examination) -> None:
         if one.pending:
             found.notes.append(
                 f"{name}: {counted(one.pending, 'file')} with a last line that is not complete"
+            )
+        if one.astray:
+            found.notes.append(
+                f"{name}: {counted(one.astray, 'record')} after one that no file of the conversation has"
             )
         if one.lost:
             found.notes.append(

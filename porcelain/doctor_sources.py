@@ -38,7 +38,7 @@ class AgentCheck(Struct, kw_only=True):
     """One agent, as far as this machine imports from it. Files and lines that were compared: ``disk_...`` as counted on
     disk, ``store_...`` as the store states them. ``waiting`` files are new or have changed since they were imported,
     ``left_out`` ones hold no conversation; ``gone`` were imported and are no longer there; ``lost`` are conversations
-    that only the agent's own lists name."""
+    that only the agent's own lists name; ``astray`` records that follow one which is not there."""
 
     provider: str
     roots: list[str] = field(default_factory=list)
@@ -54,6 +54,7 @@ class AgentCheck(Struct, kw_only=True):
     damaged: int = 0
     pending: int = 0
     lost: int = 0
+    astray: int = 0
     retention: Retention | None = None
     expiring: Expiring | None = None
     problems: list[Problem] = field(default_factory=list)
@@ -237,10 +238,12 @@ def _problem(rule: str, paths: list[str], what: str, hint: str) -> Iterable[Prob
         yield Problem(rule=rule, what=f"{len(paths) - NAMED} more files {what}", hint=hint)
 
 
-def landed_records(conversations: Iterable[Measured]) -> Landed:
-    """How many records stand in pages, of the chain that has most of a file."""
+def landed_records(conversations: Iterable[Measured], astray: Counter[str]) -> Landed:
+    """How many records stand in pages, of the chain that has most of a file. ``astray`` is told, by agent, how many
+    follow one that no file of their conversation has."""
     found: dict[tuple[str, str, str], int] = {}
     for one in conversations:
+        astray[one.provider] += one.activity.astray
         for file in one.activity.files:
             key = one.provider, unquote(one.name), file.src
             found[key] = max(found.get(key, 0), file.records)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import date
+from sqlite3 import Connection
 from typing import Any
 
 from objstore.errors import UsageError
@@ -12,7 +13,7 @@ from plumbing.options import JSON, Arguments, Context, Option
 from plumbing.output import Progress, Writer, counted, say, table, terminal_width
 from porcelain.lineage.facts.identity import session_id
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.usage.kept import fresh_totals, kept_totals
 from porcelain.lineage.usage.rules import Tokens
 from porcelain.lineage.usage.totals import BY, Group, Totals, Wanted, totals
 from porcelain.lineage.views.names import Names
@@ -46,14 +47,19 @@ def run(arguments: Arguments, context: Context) -> int:
         if day is not None and not _is_day(day):
             raise UsageError(f"{day}: is no day", hint="write it as 2026-05-22")
     wanted = Wanted(provider=arguments.provider, since=arguments.since, until=arguments.until)
+
+    def ask(usage: Connection) -> Totals:
+        return totals(usage, arguments.by, wanted, names.project_of_folder)
+
     with open_indexed(context) as store:
         with open_lineage(store) as indexed:
             fold = indexed.fold
             named = arguments.by in ("project", "session")
             names = Names(indexed.projection().tables if named else defaultdict(list))
-        with Progress(context, "reading conversations") as progress:
-            conversations = measured(store, progress.advance)
-            found = totals(conversations, arguments.by, wanted, names.project_of_folder)
+            found = kept_totals(indexed, ask)
+        if found is None:
+            with Progress(context, "reading conversations") as progress:
+                found = fresh_totals(store, ask, progress.advance)
     shown = found.groups if arguments.limit is None else found.groups[: arguments.limit]
     labels = [names.session(session_id(one.provider, one.name)) if one.provider else "" for one in shown]
     with Writer(context.stdout) as out:

@@ -9,11 +9,11 @@ import os
 import sqlite3
 from contextlib import closing, contextmanager, suppress
 
-from porcelain.lineage.index.standing import is_fresh
+from porcelain.lineage.index.standing import is_fresh, landed_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from objstore.snapshot import Snapshot
     from objstore.store import Store
@@ -81,6 +81,22 @@ def bring_up(store: Store) -> Work | None:
                 pass
         _delete(str(path))
     return None
+
+
+def keep(store: Store, stamp: bytes, write: Callable[[sqlite3.Connection], None]) -> None:
+    """Let ``write`` put into the index what follows from all that is landed, as it was when ``landed_stamp`` gave
+    ``stamp``, under a name in ``state`` that begins with ``KEPT``: it goes when anything is landed. Nothing is kept
+    where the index is not in step with that, or held by others."""
+    path = _path(store)
+    connection = _usable(path) if path is not None else None
+    if connection is None:
+        return
+    with closing(connection), suppress(sqlite3.DatabaseError):
+        connection.execute("BEGIN IMMEDIATE")
+        with store.snapshot() as view:
+            if landed_stamp(view) == stamp and is_fresh(connection, view):
+                write(connection)
+                connection.execute("COMMIT")
 
 
 def remove(store: Store) -> None:

@@ -117,6 +117,10 @@ class Indexed:
         """The name of the fold, as ``Projection.fold``."""
         return state_value(self.connection, "fold") or ""
 
+    def state(self, name: str) -> str | None:
+        """A value of the state of the index."""
+        return state_value(self.connection, name)
+
     def projection(self, *, stored: bool = False) -> Projection:
         """The view, whose rows are read when they are asked for; with ``stored`` only those of stored facts."""
         rows = self.connection.execute("SELECT tbl, id, col, missing, left_out FROM dangling")

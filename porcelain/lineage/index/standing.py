@@ -52,3 +52,13 @@ def is_fresh(connection: sqlite3.Connection, view: Snapshot) -> bool:
         return False
     landed = connection.execute("SELECT ref, head FROM landed ORDER BY ref")
     return all(one == two for one, two in zip_longest(landed, view.refs("landed/")))
+
+
+def landed_stamp(view: Snapshot) -> bytes:
+    """What tells whether anything was landed between two snapshots."""
+    from hashlib import blake2b
+
+    digest = blake2b(digest_size=16)
+    for name, key in view.refs("landed/"):
+        digest.update(name.encode() + b"\0" + key)
+    return digest.digest()

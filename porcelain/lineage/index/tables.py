@@ -15,6 +15,8 @@ T = TypeVar("T")
 #: What of the index is the view: what a person's statement may read.
 PUBLIC = frozenset({"export_info", *(table.name for table in TABLES), *(name for name, _ in ddl.VIEWS)})
 
+#: How names of values of ``state`` begin that say what else the index holds of what is landed.
+KEPT = "kept/"
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE fact (id TEXT PRIMARY KEY, kind TEXT, revision INTEGER, key BLOB, removed INTEGER, token INTEGER)

@@ -21,7 +21,7 @@ from porcelain.lineage.index.intake import Intake
 from porcelain.lineage.index.neighbours import Neighbours
 from porcelain.lineage.index.plain import rewrite_plain, write_buckets, write_plain
 from porcelain.lineage.index.standing import edition, heads_text, lineage_heads
-from porcelain.lineage.index.tables import INDEXES, make_tables, run_all, write_info
+from porcelain.lineage.index.tables import INDEXES, KEPT, make_tables, run_all, write_info
 from porcelain.lineage.index.written import Written
 from porcelain.lineage.relations.nodes import NAMED_URI
 
@@ -77,6 +77,8 @@ def _updated(connection: sqlite3.Connection, view: Snapshot) -> Work:
 def _brought_up(connection: sqlite3.Connection, view: Snapshot, *, anew: bool) -> Work:
     intake, written = Intake(connection, view, anew=anew), Written(connection)
     moved = moved_landings(connection, view)
+    if moved:
+        connection.execute("DELETE FROM state WHERE name LIKE ?", (f"{KEPT}%",))
     changed = intake.read_facts()
     intake.load_sources()
     judged = intake.judged_edges()

@@ -17,7 +17,9 @@ from porcelain.lineage.usage.rules import Tokens, tokens_of
 from porcelain.providers.records import Page, Record
 
 #: Of the form of the values; a change of it or of the rules needs another one.
-VERSION = 2
+VERSION = 3
+#: Agents whose records name the one before them.
+_TREES = frozenset({"claude", "factory", "oh-my-pi", "pi"})
 _KEY_BYTES = 16
 
 
@@ -47,7 +49,7 @@ class FileActivity(Struct, frozen=True, array_like=True):
 
 class Activity(Struct, frozen=True, array_like=True):
     """A conversation. ``head`` is that of the landing chain it was made from; ``forked_from`` what the agent says that
-    it was forked from."""
+    it was forked from; ``astray`` counts the records that follow one which none of its files has."""
 
     version: int
     head: bytes
@@ -58,6 +60,7 @@ class Activity(Struct, frozen=True, array_like=True):
     models: list[str]
     folders: list[str]
     calls: list[Call]
+    astray: int = 0
 
 
 def _landed(view: Snapshot, head: bytes) -> Iterator[tuple[Page, list[Record]]]:
@@ -102,6 +105,8 @@ class _Adding:
         self._forked_from = ""
         self._first = ""
         self._last = ""
+        self._ids: set[str] = set()
+        self._parents: list[str] = []
 
     def page(self, page: Page, records: list[Record]) -> None:
         file = self._files.setdefault(page.src, _File(len(self._files)))
@@ -117,6 +122,8 @@ class _Adding:
             if not self._forked_from and "forked_from" in values:
                 self._forked_from = values["forked_from"]
             file.records += 1
+            if self._provider in _TREES:
+                self._place(record)
             if time:
                 file.timed += 1
                 file.times.add(_milliseconds(time))
@@ -125,6 +132,12 @@ class _Adding:
                 clock = time
             if isinstance(record.usage, Struct):
                 self._call((self._provider, page.conversation, page.src), file, record, values, time or clock)
+
+    def _place(self, record: Record) -> None:
+        if isinstance(record.id, str):
+            self._ids.add(record.id)
+        if isinstance(record.parent, str) and record.parent:
+            self._parents.append(record.parent)
 
     def _call(
         self, place: tuple[str, ...], file: _File, record: Record, values: dict[str, str], time: str
@@ -190,6 +203,7 @@ class _Adding:
             models=list(self._models),
             folders=list(self._folders),
             calls=calls,
+            astray=sum(parent not in self._ids for parent in self._parents),
         )
 
 

@@ -11,10 +11,11 @@ The calls are sorted in a temporary database, so that memory does not grow with 
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
+from sqlite3 import Connection
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -38,6 +39,22 @@ _KNOWN = (
     "stated_reasoning INTEGER)"
 )
 _RANKS = "CREATE TABLE ranks (number INTEGER PRIMARY KEY, rank INTEGER)"
+#: Counted calls: whose they are, how many, their tokens, how often and with what tokens they are stated, and how many
+#: copies are known by their figures only.
+_COUNTS = (
+    "number", "day", "model", "folder", "calls", "input", "cache_read", "cache_write", "output", "reasoning", "seen",
+    "stated_input", "stated_cache_read", "stated_cache_write", "stated_output", "stated_reasoning", "inferred",
+)  # fmt: skip
+_ONCE = f"CREATE TABLE once ({', '.join(_COUNTS)})"
+#: What is kept of a count: the tables by name.
+TABLES = {
+    "usage_agent": "CREATE TABLE usage_agent (provider TEXT PRIMARY KEY, conversations INTEGER, files INTEGER)",
+    "usage_count": f"CREATE TABLE usage_count ({', '.join(_COUNTS)}, PRIMARY KEY (number, day, model, folder)) "
+    "WITHOUT ROWID",
+    "usage_name": "CREATE TABLE usage_name (number INTEGER PRIMARY KEY, name TEXT)",
+    "usage_remark": "CREATE TABLE usage_remark (provider TEXT, remark TEXT)",
+    "usage_session": "CREATE TABLE usage_session (number INTEGER PRIMARY KEY, provider TEXT, native TEXT)",
+}
 _Row = tuple[Any, ...]
 
 
@@ -82,17 +99,12 @@ class Wanted(Struct, frozen=True, kw_only=True):
     since: str | None = None
     until: str | None = None
 
-    def has(self, day: str) -> bool:
-        """Whether a call on ``day`` is wanted."""
-        return (self.since or "") <= day and (self.until is None or day <= self.until)
-
 
 class _Names:
     """Names by number, so that rows are short."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {UNKNOWN: 0}
-        self.sessions: list[tuple[str, str]] = []
 
     def number(self, name: str) -> int:
         return self._numbers.setdefault(name or UNKNOWN, len(self._numbers))
@@ -101,47 +113,101 @@ class _Names:
         return list(self._numbers)
 
 
+def counted(conversations: Iterable[Measured]) -> Connection:
+    """The usage of ``conversations``, each call counted once, in a database of its own that the caller closes: a row
+    for each session, day, model and folder, and what else ``totals`` asks for. See ``TABLES``."""
+    names = _Names()
+    factory: dict[str, tuple[str, Tokens]] = {}
+    order: list[tuple[bool, str, str, str]] = []
+    sorter = sqlite3.connect("", isolation_level=None)  # a temporary file of SQLite's own
+    for table in (_STATED, _KNOWN, _RANKS, _ONCE, *TABLES.values()):
+        sorter.execute(table)
+    sorter.execute("BEGIN")
+    files = 0
+    for one in conversations:
+        number = len(order)
+        order.append((one.activity.forked_from != "", one.activity.first or "~", one.provider, one.name))
+        sorter.execute("INSERT INTO usage_session VALUES (?, ?, ?)", (number, one.provider, one.native_id))
+        rows = _rows(one, number, files, names)
+        sorter.executemany(f"INSERT INTO stated VALUES ({','.join('?' * 12)})", rows)
+        files += len(one.activity.files)
+        if one.provider == "factory" and one.activity.calls:
+            factory[one.native_id] = (one.activity.forked_from, one.activity.calls[-1].tokens)
+    # What is no fork may claim a call first, then the oldest.
+    ranked = sorted(range(len(order)), key=order.__getitem__)
+    sorter.executemany("INSERT INTO ranks VALUES (?, ?)", ((n, rank) for rank, n in enumerate(ranked)))
+    stated = sorter.execute(
+        "SELECT stated.* FROM stated JOIN ranks USING (number) ORDER BY key, rank, file, day"
+    )
+    sorter.executemany(f"INSERT INTO known VALUES ({','.join('?' * 17)})", _known(stated))
+    known = sorter.execute(
+        "SELECT known.* FROM known JOIN ranks USING (number) ORDER BY likeness, rank, file, day"
+    )
+    sorter.executemany(f"INSERT INTO once VALUES ({','.join('?' * len(_COUNTS))})", _once(known))
+    sums = ", ".join(f"sum({name})" for name in _COUNTS[4:])
+    sorter.execute(
+        f"INSERT INTO usage_count SELECT {', '.join(_COUNTS[:4])}, {sums} FROM once GROUP BY 1, 2, 3, 4"
+    )
+    sorter.executemany("INSERT INTO usage_name VALUES (?, ?)", enumerate(names.all()))
+    held = Counter(provider for provider, _ in {(provider, name) for _, _, provider, name in order})
+    places = dict(
+        sorter.execute(
+            "SELECT provider, COUNT(DISTINCT file) FROM stated JOIN usage_session USING (number) GROUP BY provider"
+        ).fetchall()
+    )
+    sorter.executemany(
+        "INSERT INTO usage_agent VALUES (?, ?, ?)",
+        ((name, n, places.get(name, 0)) for name, n in held.items()),
+    )
+    remarks = (("factory", text) for text in _remarks(factory))
+    sorter.executemany("INSERT INTO usage_remark VALUES (?, ?)", remarks)
+    return sorter
+
+
 def totals(
-    conversations: Iterable[Measured],
+    usage: Connection,
     by: By,
     wanted: Wanted | None = None,
     project_of: Callable[[str], str] = lambda folder: folder,
 ) -> Totals:
-    """The usage of ``conversations``. ``project_of`` names the project that a working directory belongs to."""
+    """The totals of what was ``counted``. ``project_of`` names the project that a working directory belongs to."""
     wanted = wanted or Wanted()
-    result, names = Totals(by=by), _Names()
-    factory: dict[str, tuple[str, Tokens]] = {}
-    order: list[tuple[bool, str, str, str]] = []
-    with closing(sqlite3.connect("", isolation_level=None)) as sorter:  # a temporary file of SQLite's own
-        for table in (_STATED, _KNOWN, _RANKS):
-            sorter.execute(table)
-        sorter.execute("BEGIN")
-        files = 0
-        for one in conversations:
-            if wanted.provider is not None and one.provider != wanted.provider:
-                continue
-            number = len(order)
-            order.append((one.activity.forked_from != "", one.activity.first or "~", one.provider, one.name))
-            names.sessions.append((one.provider, one.native_id))
-            rows = _rows(one, number, files, names)
-            sorter.executemany(f"INSERT INTO stated VALUES ({','.join('?' * 12)})", rows)
-            files += len(one.activity.files)
-            if one.provider == "factory" and one.activity.calls:
-                factory[one.native_id] = (one.activity.forked_from, one.activity.calls[-1].tokens)
-        result.conversations = len({(provider, name) for _, _, provider, name in order})
-        # What is no fork may claim a call first, then the oldest.
-        ranked = sorted(range(len(order)), key=order.__getitem__)
-        sorter.executemany("INSERT INTO ranks VALUES (?, ?)", ((n, rank) for rank, n in enumerate(ranked)))
-        result.files = sorter.execute("SELECT COUNT(DISTINCT file) FROM stated").fetchone()[0]
-        stated = sorter.execute(
-            "SELECT stated.* FROM stated JOIN ranks USING (number) ORDER BY key, rank, file, day"
-        )
-        sorter.executemany(f"INSERT INTO known VALUES ({','.join('?' * 17)})", _known(stated))
-        known = sorter.execute(
-            "SELECT known.* FROM known JOIN ranks USING (number) ORDER BY likeness, rank, file, day"
-        )
-        _sum_up(result, known, names, wanted, project_of)
-    result.remarks += _remarks(factory)
+    agent = wanted.provider
+    mine = ("", ()) if agent is None else (" WHERE provider = ?", (agent,))
+    result = Totals(by=by)
+    for count, files in usage.execute(f"SELECT conversations, files FROM usage_agent{mine[0]}", mine[1]):
+        result.conversations += count
+        result.files += files
+    column = {"session": "number", "day": "day", "model": "model", "project": "folder"}[by]
+    sums = ", ".join(f"sum({name})" for name in _COUNTS[4:])
+    limits = ["day >= ?", *(["day <= ?"] if wanted.until is not None else [])]
+    values = [wanted.since or "", *([wanted.until] if wanted.until is not None else [])]
+    if agent is not None:
+        limits.append("number IN (SELECT number FROM usage_session WHERE provider = ?)")
+        values.append(agent)
+    named: dict[tuple[str, str], Group] = {}
+    texts = dict(usage.execute("SELECT number, name FROM usage_name"))
+    for value, *found in usage.execute(
+        f"SELECT {column}, {sums} FROM usage_count WHERE {' AND '.join(limits)} GROUP BY 1 ORDER BY 1", values
+    ):
+        provider = ""
+        if by == "session":
+            provider, name = usage.execute(
+                "SELECT provider, native FROM usage_session WHERE number = ?", (value,)
+            ).fetchone()
+        elif by == "day":
+            name = value or UNKNOWN
+        else:
+            name = texts[value]
+            name = project_of(name) if by == "project" and value else name
+        held = named.setdefault((provider, name), Group(name=name, provider=provider))
+        for one in (held, result.total):
+            one.add(found[0], Tokens(*found[1:6]), found[6], Tokens(*found[7:12]), found[12])
+    by_name = sorted(named.values(), key=lambda one: (one.name, one.provider))
+    result.groups = by_name if by == "day" else sorted(by_name, key=lambda one: -one.counted.total)
+    result.remarks += (
+        text for (text,) in usage.execute(f"SELECT remark FROM usage_remark{mine[0]}", mine[1])
+    )
     return result
 
 
@@ -171,39 +237,16 @@ def _known(rows: Iterable[_Row]) -> Iterator[_Row]:
         yield (*first[1:7], *largest, 1 + len(copies), *stated)
 
 
-def _sum_up(
-    result: Totals, rows: Iterable[_Row], names: _Names, wanted: Wanted, project_of: Callable[[str], str]
-) -> None:
-    texts = names.all()
-    column = {"session": 1, "day": 3, "model": 4, "project": 5}[result.by]
-    groups: dict[Any, Group] = {}
+def _once(rows: Iterable[_Row]) -> Iterator[_Row]:
+    """Each call once, copies that only their figures tell taken together: session, day, model and folder of the one
+    that was first, one call, its figures, how often it is stated, what is stated, and how many copies there are."""
     for _, found in groupby(rows, key=itemgetter(0)):
         first, *copies = found
-        if not wanted.has(first[3]):
-            continue
-        group = groups.get(first[column])
-        if group is None:
-            group = groups[first[column]] = Group(name="")
         seen, stated = first[11], Tokens(*first[12:])
         for row in copies:
             seen += row[11]
             stated = stated.plus(Tokens(*row[12:]))
-        group.add(1, Tokens(*first[6:11]), seen, stated, len(copies))
-    named: dict[tuple[str, str], Group] = {}
-    for value, group in groups.items():
-        provider = ""
-        if result.by == "session":
-            provider, name = names.sessions[value]
-        elif result.by == "day":
-            name = value or UNKNOWN
-        else:
-            name = texts[value]
-            name = project_of(name) if result.by == "project" and value else name
-        held = named.setdefault((provider, name), Group(name=name, provider=provider))
-        for one in (held, result.total):
-            one.add(group.calls, group.counted, group.seen, group.stated, group.inferred)
-    by_name = sorted(named.values(), key=lambda one: (one.name, one.provider))
-    result.groups = by_name if result.by == "day" else sorted(by_name, key=lambda one: -one.counted.total)
+        yield (first[1], first[3], first[4], first[5], 1, *first[6:11], seen, *stated, len(copies))
 
 
 def _remarks(sessions: dict[str, tuple[str, Tokens]]) -> Iterator[str]:

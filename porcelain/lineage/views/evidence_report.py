@@ -80,6 +80,7 @@ def make_evidence(
         found
         for found in (
             *_about_files(evidence.values(), names, sessions),
+            *_strays(projection, names),
             *_judgements(projection, names, sessions),
         )
         if session is None or sessions.get(found.about, found.about) == session
@@ -140,6 +141,33 @@ def _about_files(rows: Iterable[Row], names: Names, sessions: dict[str, str | No
         for row in rows
         if row["kind"] == FILE_EVIDENCE and row["target_id"] in sessions
     ]
+
+
+def _strays(projection: Projection, names: Names) -> list[Finding]:
+    """Lines of one conversation in a file of another. In a fork of Codex they are its origin's, which is an edge; the
+    file of a subagent may have an id of its own."""
+    known = {(row["provider"], row["provider_session_id"]) for row in projection.tables["sessions"]}
+    providers = {row["id"]: row["provider"] for row in projection.tables["sessions"]}
+    found = []
+    for row in projection.tables["session_observations"]:
+        provider = providers.get(row["session_id"])
+        metadata = row["metadata_json"]
+        others = metadata.get("links", {}).get("session", ())
+        if provider == "codex" or metadata.get("stream", "main") != "main":
+            continue
+        for other in others:
+            gone = "" if (provider, other) in known else ", of which no file is here"
+            found.append(
+                Finding(
+                    kind="lines of another conversation",
+                    about=row["id"],
+                    label=names.observation(row["id"]),
+                    says=f"lines of {other} stand in this file{gone}",
+                    confidence="high",
+                    provenance="",
+                )
+            )
+    return found
 
 
 def _judgements(projection: Projection, names: Names, sessions: dict[str, str | None]) -> list[Finding]:

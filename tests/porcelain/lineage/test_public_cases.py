@@ -208,6 +208,10 @@ def test_r11_parents_that_are_not_there_and_an_id_used_twice(home: Path, store: 
     assert rows(store, query, "--events") == [{"n": 2}]
     shown = succeed(store, "flow", "show", NATIVE).out
     assert "10 talks, 10 steps" in shown  # none is hidden for want of a parent
+    doctor = succeed(store, "lineage", "doctor", home=home).out
+    assert (
+        "Claude Code: 4 records after one that no file of the conversation has" in doctor
+    )  # u0017 is gone too
     succeed(store, "verify")
 
 
@@ -230,6 +234,11 @@ def test_r12_records_of_one_session_in_the_file_of_another(home: Path, store: Pa
     )
     assert [row["other"] for row in rows(store, links)] == [None, json.dumps([OTHER])]
     assert rows(store, "SELECT edge_type FROM edges WHERE provenance = 'claude-link'") == []
+    (found,) = succeed(store, "lineage", "evidence", "--json").json["findings"]
+    assert (found["kind"], found["says"]) == (
+        "lines of another conversation",
+        f"lines of {OTHER} stand in this file",
+    )
 
 
 def test_r14_an_exit_entry_on_a_stale_leaf(tmp_path: Path, store: Path) -> None:

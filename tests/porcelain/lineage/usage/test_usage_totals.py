@@ -11,6 +11,7 @@ import pytest
 
 from objstore.store import Store
 from porcelain.flow.chain.naming import best_heads
+from porcelain.lineage.index import opening
 from porcelain.lineage.usage import measuring
 from porcelain.lineage.usage.activity import activity_at
 from porcelain.lineage.usage.measuring import PREFIX, measured, stale
@@ -412,6 +413,7 @@ def test_a_damaged_or_missing_index_changes_no_figure(home: Path, store: Path) -
         batch.set_derived(PREFIX + b"pi/two", None)
         batch.set_derived(PREFIX + b"pi/gone", b"what was never imported")
         found.commit(batch)
+        opening.remove(found)
     assert usage(store, home) == before
     with opened(store) as (_, view):
         assert {key for key, _ in view.derived_items(PREFIX)} == {
