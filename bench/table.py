@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_PACKAGES = ("lmdb", "msgspec", "zstandard", "click")
+_PACKAGES = ("lmdb", "msgspec", "zstandard")
 _TOP = """# Results
 
 Written by `make bench`, part by part; see `bench/`. Every figure is the median of interleaved repetitions, and each
