@@ -31,10 +31,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     ``needs`` lists the ids (hex) without which the object is incomplete; ``names`` the ids that it only mentions, and
     whose absence is no error (content, old nodes). ``check`` raises ``CheckFailed`` for what types alone cannot say.
-    ``check_all``, where there is one, does so for many at once and need not say which of them it is. ``previous`` and
-    ``frames`` are set for the entries of chains: the ids of the predecessors, and of the frames (or of ``list`` objects
-    that hold them). ``check_link`` is given an entry and the list of its predecessors (objects) and raises
-    ``CheckFailed`` when it does not follow them.
+    ``check_all``, where there is one, does so for many at once and need not say which of them it is; ``checks_raw``
+    says that both refuse what is not canonical JSON in fields of the type ``Raw``. ``previous`` and ``frames`` are set
+    for the entries of chains: the ids of the predecessors, and of the frames (or of ``list`` objects that hold them).
+    ``check_link`` is given an entry and the list of its predecessors (objects) and raises ``CheckFailed`` when it does
+    not follow them.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     names: Callable[[Any], Iterable[str]] = nothing
     check: Callable[[Any], None] | None = None
     check_all: Callable[[list[Any]], None] | None = None
+    checks_raw: bool = False
     previous: Callable[[Any], Iterable[str]] | None = None
     frames: Callable[[Any], Iterable[str]] | None = None
     check_link: Callable[[Any, list[Any]], None] | None = None

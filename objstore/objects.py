@@ -46,6 +46,16 @@ def check_ids(kind: str, obj: Any) -> None:
                 raise CheckFailed(f"{kind}: {text[:64]!r} is not an object id")
 
 
+def keys_of(ids: list[str]) -> bytes | None:
+    """The keys that ids stand for, run together, or None where one of them is none."""
+    joined = "".join(ids)
+    try:
+        raw = bytes.fromhex(joined)
+    except ValueError:
+        return None
+    return raw if raw.hex() == joined and {64}.issuperset(map(len, ids)) else None
+
+
 def check_stored(kind: str, data: bytes) -> Any:
     """The Struct that stored bytes hold; raises ``CheckFailed`` when they break its rules or are not canonical."""
     obj = kinds.decode(kind, data)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from plumbing.options import Arguments, Context
 
+    #: The kind and the canonical bytes of a document, where they are known.
+    _Found = tuple[str, bytes] | None
+
 SUMMARY = "Compute the ids of JSON documents, and store them with -w."
 USAGE = """hash-object [-w] [--json] [-z] [--stdin] [FILE...]
 hash-object [-w] [--json] [-z] --stdin-paths
@@ -59,16 +62,22 @@ def main(argv: Sequence[str], context: Context) -> int:
             make_canonical = canonicalize
             if arguments.batch:
                 from objstore.fastcanonical import canonicalize as make_canonical
-            return _hash(documents, lambda text: make_key(make_canonical(text)).hex(), None, out)
+            return _hash(documents, lambda text, _: make_key(make_canonical(text)).hex(), None, out)
         with open_store(context, write=True) as store:
             if documents.single:
                 from objstore.canonical import parse as parse_json
 
-                return _hash(documents, lambda text: store.put(parse_json(text)), None, out)
-            from plumbing.documents import check_document
+                return _hash(documents, lambda text, _: store.put(parse_json(text)), None, out)
+            from plumbing.documents import check_document, check_documents
 
             with store.writer() as writer:
-                return _hash(documents, lambda text: writer.put(*check_document(text)), writer.flush, out)
+                return _hash(
+                    documents,
+                    lambda text, found: writer.put(*(found or check_document(text))),
+                    writer.flush,
+                    out,
+                    check_documents,
+                )
 
 
 def _algorithm(context: Context) -> str:
@@ -118,11 +127,16 @@ class _Documents:
 
 
 def _hash(
-    documents: _Documents, put: Callable[[bytes], str], make_durable: Callable[[], object] | None, out: Writer
+    documents: _Documents,
+    put: Callable[[bytes, _Found], str],
+    make_durable: Callable[[], object] | None,
+    out: Writer,
+    look: Callable[[list[bytes]], list[_Found]] = lambda batch: [None] * len(batch),
 ) -> int:
     """Give each document to ``put`` and print what it returns, or say what is wrong and stop (or go on, if asked).
 
-    With ``make_durable`` no id is printed before it was called.
+    ``look`` finds out what it can about the documents of a batch together, which ``put`` is given too. With
+    ``make_durable`` no id is printed before it was called.
     """
     arguments, stdin = documents.arguments, documents.context.stdin
     end = "\0" if arguments.null else "\n"
@@ -143,10 +157,10 @@ def _hash(
 
     try:
         for batch in documents.batches():
-            for text in batch:
+            for text, found in zip(batch, look(batch), strict=True):
                 number += 1
                 try:
-                    answers.append(put(text))
+                    answers.append(put(text, found))
                 except CheckFailed as error:
                     error.message = documents.located(error.message, number)
                     if not arguments.keep_going:

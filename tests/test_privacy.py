@@ -151,9 +151,9 @@ def test_an_error_nobody_expected_quotes_nothing(folder: Path, tmp_path: Path) -
         tmp_path / "broken.py",
         "import porcelain.providers.claude as claude",
         "read = claude.read_line",
-        "def broken(line, source, state, sink):",
+        "def broken(line, *places, **options):",
         "    if b'7b0a0b66' in line: raise ValueError(line.decode('latin-1'))",
-        "    return read(line, source, state, sink)",
+        "    return read(line, *places, **options)",
         "claude.read_line = broken",
     )
     for processes in ("1", "2"):

@@ -11,7 +11,7 @@ from objstore import kinds
 from objstore.closure import CONTENT_KINDS
 from objstore.digest import is_object_id
 from objstore.errors import CheckFailed, ObjstoreError
-from objstore.objects import check_stored
+from objstore.objects import check_stored, keys_of
 from objstore.pack.format import PackRefused
 from objstore.pack.reader import Entry
 from objstore.snapshot import Snapshot
@@ -114,18 +114,16 @@ def _keys_named(kind_name: str, owners: list[bytes], ids: list[list[str]]) -> li
 
 def _joined(kind_name: str, owners: list[bytes], ids: list[list[str]]) -> bytes:
     """All keys that the ids stand for, run together. Raises ``PackRefused`` where one is none."""
-    flat = list(chain.from_iterable(ids))
-    joined = "".join(flat)
-    try:
-        raw = bytes.fromhex(joined)
-    except ValueError:
-        raw = b""
-    if raw.hex() != joined or not {64}.issuperset(map(len, flat)):
-        for owner, texts in zip(owners, ids, strict=True):
-            for text in texts:
-                if not is_object_id(text):
-                    raise PackRefused(f"{kind_name}: {text[:64]!r} is not an object id", object=owner.hex())
-    return raw
+    raw = keys_of(list(chain.from_iterable(ids)))
+    if raw is not None:
+        return raw
+    owner, wrong = next(
+        (owner, text)
+        for owner, texts in zip(owners, ids, strict=True)
+        for text in texts
+        if not is_object_id(text)
+    )
+    raise PackRefused(f"{kind_name}: {wrong[:64]!r} is not an object id", object=owner.hex())
 
 
 def _objects(name: str, entries: list[Entry]) -> list[Any]:

@@ -314,7 +314,9 @@ def _round_needs(entry: FlowRound) -> list[str]:
     return _round_previous(entry) + entry.frames
 
 
-NODE = register(Kind(name="flow-node", struct=FlowNode, check=_check_node, check_all=_check_nodes))
+NODE = register(
+    Kind(name="flow-node", struct=FlowNode, check=_check_node, check_all=_check_nodes, checks_raw=True)
+)
 RELATION = register(Kind(name="flow-relation", struct=FlowRelation))
 UNRESOLVED = register(Kind(name="flow-unresolved", struct=FlowUnresolved))
 ROUND = register(

@@ -15,13 +15,13 @@ from typing import Any
 from objstore.digest import ALGORITHMS
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
-from objstore.sync.joining import place_of_name
+from objstore.sync.joining import Place, place_of_name
 from objstore.sync.manifest import Node, Scope
 from objstore.sync.transport import Hello, Receipt, Traffic
 from porcelain.remotes.config import Pusher
 from porcelain.remotes.hub.files import PACKS, Files
 from porcelain.remotes.hub.reading import AHEAD, Counted, Reading
-from porcelain.remotes.hub.records import Record, cut, place, read_record
+from porcelain.remotes.hub.records import BEFORE_KEY, Record, cut, place, read_record
 from porcelain.remotes.hub.standing import Hub, known_root
 from porcelain.remotes.hub.wanting import wanted
 from porcelain.remotes.hub.writing import Writing
@@ -51,15 +51,11 @@ class HubTransport:
         hashes = {writer.hash for writer in writers.values()} or {self._algorithm}
         if len(hashes) > 1:
             raise StorageError("stores of different hashes were pushed here: " + ", ".join(sorted(hashes)))
-        root = known_root(writers, scope)
-        manifest = self._reading.hub().manifest(scope) if root is None else None
-        return Hello(
-            content=True,
-            hash=hashes.pop(),
-            refs=len(writers) if manifest is None else len(manifest),
-            root=manifest.root if manifest is not None else root or b"",
-            store=NO_STORE,
-        )
+        root, refs = known_root(writers, scope), len(writers)
+        if root is None:
+            manifest = self._reading.hub().manifest(scope)
+            root, refs = manifest.root, len(manifest)
+        return Hello(content=True, hash=hashes.pop(), refs=refs, root=root, store=NO_STORE)
 
     def nodes(self, scope: Scope, prefixes: Sequence[str]) -> Sequence[Node]:
         manifest = self._reading.hub().manifest(scope)
@@ -170,11 +166,17 @@ class _Gone(Exception):
 
 
 def _adds(hub: Hub, record: Record) -> bool:
-    """Whether a pack brings anything: one without objects does when it offers what nobody has."""
+    """Whether a pack brings anything: one without objects does when it offers what nobody offered in that place, nor
+    anything that goes back to it."""
     if record.objects:
         return True
-    known = {(ref.name, ref.key) for one in hub.elements for ref in one.record.refs}
-    return any((ref.name, ref.key) not in known for ref in record.refs)
+    known: dict[Place, set[bytes]] = {place(ref.name, ref.key): set() for ref in record.refs}
+    for element in hub.elements:
+        for ref in element.record.refs:
+            there = known.get(place(ref.name, ref.key))
+            if there is not None:
+                there.update((ref.key[:BEFORE_KEY], *cut(ref.before)))
+    return any(ref.key[:BEFORE_KEY] not in known[place(ref.name, ref.key)] for ref in record.refs)
 
 
 def _spool(file: Any, pack: Iterable[bytes]) -> tuple[str, int]:

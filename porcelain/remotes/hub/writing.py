@@ -83,7 +83,8 @@ class Writing:
     def merge_when_many(self) -> None:
         """Merge packs, where a push just made them too many. It is not part of the push: where it fails, a later push
         will do it."""
-        if loose(self._reading.hub()) % FEW == 0:
+        count = loose(self._reading.hub())
+        if count and count % FEW == 0:
             with suppress(ObjstoreError):
                 self._merge_once()
                 self._sweep()

@@ -138,6 +138,7 @@ SMALL_PIECES = (
     "porcelain.providers.pages.PAGE_BYTES = 4096",
     "porcelain.providers.landing.CHUNK_BYTES = 8192",
     "porcelain.importing.work._BUNDLE_BYTES = 8192",
+    "porcelain.importing.work.KEPT_FILES = 2",
     "porcelain.importing.run._COMMIT_OBJECTS = 40",
 )
 

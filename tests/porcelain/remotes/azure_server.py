@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import datetime
+import fcntl
 import hmac
 import http.client
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -58,18 +60,18 @@ def _installed(cache: pytest.Cache | None) -> str:
         pytest.skip("no Azurite here to test against, and no npm to get it: npm install -g azurite")
     folder = cache.mkdir("azurite")
     program = folder / "installed" / "node_modules" / ".bin" / "azurite-blob"
-    if not program.exists():
-        made = Path(mkdtemp(dir=folder))  # of one's own: several processes may come here at once
-        words = [npm, "install", "--silent", "--no-audit", "--no-fund", "--fetch-retries=0"]
-        try:
-            done = subprocess.run([*words, "--prefix", str(made), _PACKAGE], check=False, timeout=300)
-            if not done.returncode:
-                made.rename(folder / "installed")
-        except (subprocess.TimeoutExpired, OSError):
-            pass
-        shutil.rmtree(made, ignore_errors=True)
+    with open(folder / "lock", "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes may come here at once
         if not program.exists():
-            pytest.skip("npm could not get Azurite: npm install -g azurite")
+            made = Path(mkdtemp(dir=folder))
+            words = [npm, "install", "--silent", "--no-audit", "--no-fund", "--fetch-retries=0"]
+            with suppress(subprocess.TimeoutExpired):
+                done = subprocess.run([*words, "--prefix", str(made), _PACKAGE], check=False, timeout=300)
+                if not done.returncode:
+                    made.rename(folder / "installed")
+            shutil.rmtree(made, ignore_errors=True)
+    if not program.exists():
+        pytest.skip("npm could not get Azurite: npm install -g azurite")
     return str(program)
 
 
