@@ -123,10 +123,14 @@ class IndexedHeads:
 
     def hold(self, provider: str, native: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
         """Take the refs and heads of a conversation, as the index has them."""
+        return self.take(provider, native, self._ranked(provider, rows))
+
+    def take(self, provider: str, native: str, heads: list[bytes]) -> list[bytes]:
+        """Take the heads of a conversation, as they were given before."""
         if len(self._held) >= _HELD:
             self._held.clear()
-        found = self._held[provider, native] = self._ranked(provider, rows)
-        return found
+        self._held[provider, native] = heads
+        return heads
 
     def _ranked(self, provider: str, rows: Sequence[tuple[str, bytes]]) -> list[bytes]:
         if len(rows) == 1:

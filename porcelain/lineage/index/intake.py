@@ -27,11 +27,14 @@ _MANY_FILES = 5_000
 class Intake:
     """What is new since the index was made; ``sources`` are all that there are now, by id."""
 
-    def __init__(self, connection: sqlite3.Connection, view: Snapshot, *, anew: bool) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, view: Snapshot, path: str | None, *, anew: bool
+    ) -> None:
         self._connection = connection
         self._run = connection.execute
         self._many = connection.executemany
         self._view = view
+        self._path = path
         self._anew = anew
         self.groups = Groups(connection, empty=anew)
         self.evidence = IndexedEvidence(connection, view)
@@ -134,7 +137,7 @@ class Intake:
         if self._anew:
             run_all(self._connection, FIRST_INDEXES)
             self._join_forks(changed.values())
-            self.new_files = index_all(self._connection, self.evidence, self.groups)
+            self.new_files = index_all(self._connection, self.evidence, self.groups, self._path)
             groups = self.groups.settle()
             run_all(self._connection, TOKEN_INDEX)
             return groups

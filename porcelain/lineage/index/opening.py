@@ -54,7 +54,7 @@ def open_index(store: Store) -> Iterator[tuple[sqlite3.Connection, Snapshot]]:
 
     with closing(_passing()) as passing, store.snapshot() as view:
         passing.execute("BEGIN")
-        update(passing, view)
+        update(passing, view, _folder(store))
         yield passing, view
 
 
@@ -71,7 +71,7 @@ def bring_up(store: Store) -> Work | None:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 with store.snapshot() as view:
-                    work = update(connection, view)
+                    work = update(connection, view, _folder(store))
                 connection.execute("COMMIT")
                 connection.execute("PRAGMA journal_mode=WAL")  # see _connect
                 return work
@@ -115,8 +115,12 @@ def _is_fresh(connection: sqlite3.Connection, view: Snapshot) -> bool:
         return False
 
 
+def _folder(store: Store) -> str | None:
+    return getattr(store.database, "path", None) or None
+
+
 def _path(store: Store) -> str | None:
-    folder = getattr(store.database, "path", None)
+    folder = _folder(store)
     return os.path.join(folder, NAME) if folder else None
 
 

@@ -3,6 +3,7 @@ say something about them, by which files."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from array import array
 from collections import defaultdict
@@ -11,8 +12,12 @@ from itertools import groupby
 from operator import itemgetter
 
 import msgspec
+from msgspec import Struct
 
+from objstore.database import Database
+from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
+from objstore.workers import Serve, run_tasks
 from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.groups import Groups
 from porcelain.lineage.index.tables import in_parts, placed
@@ -26,7 +31,22 @@ from porcelain.lineage.relations.shared_records import LandedEvidence, nearest, 
 _PARTS = 256
 #: Keys that are held in memory.
 _WAITING = 1_000_000
+#: Files from which on processes pay for their start, and those that one is given at a time.
+_MANY = 5000
+_BUNDLE = 256
+
+
+class _Held(Struct, frozen=True, array_like=True):
+    """A file, and the heads of the landing chains of its conversation."""
+
+    file: ObservedFile
+    heads: list[bytes]
+
+
 _DECODER = msgspec.msgpack.Decoder(ObservedFile)
+_BUNDLES = msgspec.msgpack.Decoder(list[_Held])
+_BYTES = msgspec.msgpack.Decoder(list[bytes])
+_ENCODER = msgspec.msgpack.Encoder()
 
 
 class IndexedEvidence(LandedEvidence):
@@ -47,17 +67,18 @@ class IndexedEvidence(LandedEvidence):
         return nearest(by_age, [keys.get(node.id, ()) for node in by_age])
 
 
-def index_all(connection: sqlite3.Connection, evidence: IndexedEvidence, groups: Groups) -> int:
-    """Index the records of all files, for an index that has none; how many files."""
+def index_all(
+    connection: sqlite3.Connection, evidence: IndexedEvidence, groups: Groups, path: str | None
+) -> int:
+    """Index the records of all files, for an index that has none; how many files. ``path`` is the store's folder, where
+    other processes may open it."""
     connection.execute("CREATE TEMP TABLE spilled (part INTEGER, keys BLOB, files BLOB)")
     names: list[str] = []
     parts = [(array("q"), array("I")) for _ in range(_PARTS)]
     waiting = 0
-    for file, heads in _with_heads(connection):
-        evidence.heads.hold(file.provider, file.native_id, heads)
+    for name, found in _keyed(connection, evidence, path):
         number = len(names)
-        names.append(file.observation)
-        found = set(record_keys(evidence.landed, file))
+        names.append(name)
         for key in found:
             keys, files = parts[(key >> 56) + 128]
             keys.append(key)
@@ -106,15 +127,62 @@ def _index_parts(
     connection.executemany("INSERT INTO shared VALUES (?, ?)", sorted(shared))
 
 
-def _with_heads(
-    connection: sqlite3.Connection,
-) -> Iterator[tuple[ObservedFile, list[tuple[str, bytes]]]]:
-    """All files, with refs and heads of the landing chains of their conversations."""
+def _keyed(
+    connection: sqlite3.Connection, evidence: IndexedEvidence, path: str | None
+) -> Iterator[tuple[str, set[int]]]:
+    """All files with the keys of their records, in any order. Of many files the pages are read by processes."""
+    files = _with_heads(connection, evidence.heads)
+    count = connection.execute("SELECT count(*) FROM file").fetchone()[0]
+    processes = os.cpu_count() or 1
+    if path is None or processes == 1 or count < _MANY:
+        for one in files:
+            yield one.file.observation, _keys_of(evidence, one)
+        return
+    parts = list(in_parts(files, _BUNDLE))
+    tasks = [_ENCODER.encode(part) for part in parts]
+    for number, data in run_tasks(f"{__name__}:serve", os.fsencode(path), tasks, processes):
+        part = parts[number]
+        if data is None:  # the process died
+            read = (_keys_of(evidence, one) for one in part)
+        else:
+            read = (_unpacked(keys) for keys in _BYTES.decode(data))
+        yield from zip((one.file.observation for one in part), read, strict=True)
+
+
+def serve(path: bytes) -> Serve:
+    """What a process does that reads pages: the keys of the records of a bundle of files."""
+    database = Database.open(os.fsdecode(path), read_only=True)
+
+    def keys(task: bytes) -> Iterator[bytes]:
+        with without_gc(), database.snapshot() as view:
+            bundle = _BUNDLES.decode(task)
+            heads = {(one.file.provider, one.file.native_id): one.heads for one in bundle}
+            landed = LandedPages(view, lambda provider, native: heads[provider, native])
+            yield _ENCODER.encode([record_keys(landed, one.file).tobytes() for one in bundle])
+
+    return keys
+
+
+def _unpacked(data: bytes) -> set[int]:
+    keys = array("q")
+    keys.frombytes(data)
+    return set(keys)
+
+
+def _keys_of(evidence: IndexedEvidence, one: _Held) -> set[int]:
+    evidence.heads.take(one.file.provider, one.file.native_id, one.heads)
+    return set(record_keys(evidence.landed, one.file))
+
+
+def _with_heads(connection: sqlite3.Connection, heads: IndexedHeads) -> Iterator[_Held]:
+    """All files, with the heads of the landing chains of their conversations."""
     rows = connection.execute(
         "SELECT f.body, l.ref, l.head FROM file f LEFT JOIN landed l USING (provider, native)"
     )
     for body, found in groupby(rows, key=itemgetter(0)):
-        yield _DECODER.decode(body), [(ref, head) for _, ref, head in found if ref is not None]
+        file = _DECODER.decode(body)
+        refs = [(ref, head) for _, ref, head in found if ref is not None]
+        yield _Held(file, heads.hold(file.provider, file.native_id, refs))
 
 
 def index_files(

@@ -38,10 +38,11 @@ class Work(Struct):
     anew: bool = False
 
 
-def update(connection: sqlite3.Connection, view: Snapshot) -> Work:
-    """Bring the index in step with ``view``, within the open transaction."""
+def update(connection: sqlite3.Connection, view: Snapshot, path: str | None = None) -> Work:
+    """Bring the index in step with ``view``, within the open transaction. ``path`` is the store's folder, where other
+    processes may open it."""
     with _without_collector():
-        return _updated(connection, view)
+        return _updated(connection, view, path)
 
 
 @contextmanager
@@ -56,7 +57,7 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _updated(connection: sqlite3.Connection, view: Snapshot) -> Work:
+def _updated(connection: sqlite3.Connection, view: Snapshot, path: str | None) -> Work:
     row = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'state'").fetchone()
     stamp = None
     if row is not None:
@@ -64,18 +65,18 @@ def _updated(connection: sqlite3.Connection, view: Snapshot) -> Work:
     if stamp is not None and stamp[0] == edition():
         connection.execute("SAVEPOINT onward")
         try:
-            done = _brought_up(connection, view, anew=False)
+            done = _brought_up(connection, view, path, anew=False)
             connection.execute("RELEASE onward")
             return done
         except OutOfStep:
             connection.execute("ROLLBACK TO onward")
             connection.execute("RELEASE onward")
     make_tables(connection)
-    return _brought_up(connection, view, anew=True)
+    return _brought_up(connection, view, path, anew=True)
 
 
-def _brought_up(connection: sqlite3.Connection, view: Snapshot, *, anew: bool) -> Work:
-    intake, written = Intake(connection, view, anew=anew), Written(connection)
+def _brought_up(connection: sqlite3.Connection, view: Snapshot, path: str | None, *, anew: bool) -> Work:
+    intake, written = Intake(connection, view, path, anew=anew), Written(connection)
     moved = moved_landings(connection, view)
     if moved:
         connection.execute("DELETE FROM state WHERE name LIKE ?", (f"{KEPT}%",))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from objstore.store import Store
 from porcelain.lineage.derived.view import lineage_of, lineage_view
 from porcelain.lineage.facts.projection import Projection
-from porcelain.lineage.index import opening
+from porcelain.lineage.index import opening, records
 from porcelain.lineage.index.opening import NAME, bring_up, open_lineage
 from porcelain.lineage.index.update import Work
 from tests.porcelain.importing.driving import copy_home, finish, patched, run, start, succeed
@@ -256,6 +256,29 @@ def test_several_processes_make_one_index(life: Life) -> None:
     assert len(results[0].out.splitlines()) == 40
     check(life.store)
     assert brought_up(life.store) == Work()
+
+
+def test_processes_read_the_pages_of_many_files(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what one of them was at when it died is read by this one."""
+    life.fork()
+    life.catch_up()
+    monkeypatch.setattr(records, "_MANY", 1)
+    monkeypatch.setattr(records, "_BUNDLE", 8)
+    monkeypatch.setattr(records.os, "cpu_count", lambda: 2)
+    results = iter(range(99))
+    real, given = records.run_tasks, 0
+
+    def run_tasks(*arguments: Any) -> Any:
+        nonlocal given
+        for number, data in real(*arguments):
+            given += data is not None
+            yield number, None if next(results) == 1 else data
+
+    monkeypatch.setattr(records, "run_tasks", run_tasks)
+    with Store.open(life.store, read_only=True) as store:
+        opening.remove(store)
+    check(life.store)
+    assert given == 6  # of 42 files
 
 
 def test_a_process_that_was_killed_while_it_made_the_index(life: Life) -> None:
