@@ -14,7 +14,7 @@ from porcelain.lineage.usage.active_time import (
     session_times,
 )
 from porcelain.lineage.usage.blocks import length, united
-from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.usage.measuring import measured, work_out_many
 from porcelain.lineage.views.names import Names
 from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
@@ -57,6 +57,7 @@ def run(arguments: Arguments, context: Context) -> int:
         open_lineage(store) as indexed,
         Progress(context, "reading conversations") as progress,
     ):
+        work_out_many(store, progress.advance)  # before anything of the view is held
         projection = indexed.projection()
         names = Names(projection.tables, priority)
         sessions = session_times(measured(store, progress.advance), projection, names.project)

@@ -9,7 +9,7 @@ import msgspec
 from plumbing.options import Arguments, Context, Option
 from plumbing.output import Progress, terminal_width
 from porcelain.lineage.index.opening import open_lineage
-from porcelain.lineage.usage.measuring import measured
+from porcelain.lineage.usage.measuring import measured, work_out_many
 from porcelain.lineage.views.mermaid import gantt
 from porcelain.lineage.views.options import (
     DOCUMENT_FORMS,
@@ -57,6 +57,7 @@ def run(arguments: Arguments, context: Context) -> int:
         open_lineage(store) as indexed,
         Progress(context, "reading conversations") as progress,
     ):
+        work_out_many(store, progress.advance)  # before anything of the view is held
         projection = indexed.projection()
         timeline = make_timeline(
             projection,

@@ -63,7 +63,7 @@ def measured(store: Store, on_conversation: Callable[[], object] = lambda: None)
     """The activity of every conversation, by provider and name: of the chain that covers most, and of what other
     stores' chains have beside it. What the index of ``store`` does not have is worked out, ``on_conversation`` told of
     it, and kept where the store is open for writing and nobody else is writing."""
-    _work_out_many(store, on_conversation)
+    work_out_many(store, on_conversation)
     fresh: dict[bytes, bytes | None] = {}
     size, keep, known = 0, not getattr(store.database, "read_only", True), set()
     with store.snapshot() as view:
@@ -90,7 +90,7 @@ def measured(store: Store, on_conversation: Callable[[], object] = lambda: None)
             _kept(store, fresh)
 
 
-def _work_out_many(store: Store, on_conversation: Callable[[], object]) -> None:
+def work_out_many(store: Store, on_conversation: Callable[[], object] = lambda: None) -> None:
     """Work out what the index does not have, if that is much, and keep it, where that can be. What is left is worked
     out by ``measured``, one conversation after the other."""
     database = store.database
