@@ -26,7 +26,8 @@ from objstore.workers import run_tasks
 from porcelain.flow.chain.naming import flow_ref, landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
-from porcelain.importing.plan import Place, Plan, native_id, settled_key
+from porcelain.importing.naming import native_id
+from porcelain.importing.plan import Place, Plan, settled_key
 from porcelain.importing.reporting import conversation_report, gone_report
 from porcelain.importing.tasks import Bundle, Piece, Settings, Task, bundle_from_bytes
 from porcelain.importing.work import Worker
@@ -34,7 +35,7 @@ from porcelain.lineage.adapters.importing import facts_of_conversation, import_r
 from porcelain.lineage.adapters.reports import RunReport
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
-from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
+from porcelain.providers.cursor import Cursor, container_cursor, is_known, left_out_cursor
 
 #: Bytes to read from which on worker processes pay for their start; a file costs as much as this many bytes.
 _PARALLEL_BYTES = 8 * 1024 * 1024
@@ -232,12 +233,12 @@ class _Import:
             known = self._plan.cursors[place.provider]
             for one in place.left_out:
                 cursor = left_out_cursor(place.provider, one)
-                if cursor is not None and known.get(one.path) != cursor:
+                if cursor is not None and not is_known(cursor, known.get(one.path)):
                     save_cursor(self._batch, cursor)
             # What was found in a container is only known when all of it has been landed.
             for container in place.containers if not self._result.problems else ():
                 cursor = container_cursor(place.provider, container)
-                if known.get(container.path) != cursor:
+                if not is_known(cursor, known.get(container.path)):
                     save_cursor(self._batch, cursor)
 
     def _note_gone(self) -> None:
