@@ -125,7 +125,9 @@ def recognise(path: Path) -> Conversation | None:
 def _owner_folder(folder: str, root: str) -> str | None:
     """The session folder that files in ``folder`` are of, by the layout ``<session>/subagents|workflows|tool-results``
     and what is below."""
-    parts = os.path.relpath(folder, root).split(os.sep)
+    if folder == root:
+        return None
+    parts = folder.removeprefix(os.path.join(root, "")).split(os.sep)
     for index in range(1, len(parts)):
         if parts[index] in ("subagents", "workflows", "tool-results"):
             return os.path.join(root, *parts[:index])
@@ -134,7 +136,7 @@ def _owner_folder(folder: str, root: str) -> str | None:
 
 def _attached_source(path: str, owner: str) -> Source | None:
     """The source that a file in a session's folder is; None for files that hold no records (spilled tool output)."""
-    inside = os.path.relpath(path, owner).split(os.sep)
+    inside = path.removeprefix(os.path.join(owner, "")).split(os.sep)
     name = inside[-1]
     src = "/".join(inside)
     run = next((part for part in inside[:-1] if _RUN_FOLDER.match(part)), None)

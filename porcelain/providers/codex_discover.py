@@ -156,10 +156,11 @@ def _rollouts(folders: list[Path]) -> list[str]:
     for rank, top in enumerate(folders):
         for folder, names, files in os.walk(top):
             names.sort()
+            inside = os.path.join(folder, "")
             for name in sorted(files):
                 if name == INDEX or not (name.endswith(_ENDINGS) or _DOCUMENT.match(name)):
                     continue
-                path = os.path.join(folder, name)
+                path = inside + name
                 plain = name.removesuffix(COMPRESSED)
                 key = plain if _ROLLOUT.match(plain) else path.removesuffix(COMPRESSED)
                 worth = (name != plain, rank)

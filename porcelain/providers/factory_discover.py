@@ -93,12 +93,13 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
     for folder, names, files in os.walk(root):
         names.sort()
         here = frozenset(files)
+        inside = os.path.join(folder, "")
         for name in sorted(files):
             if name.endswith(".jsonl"):
                 settings = name.removesuffix(".jsonl") + SETTINGS
                 one = _transcript(
-                    os.path.join(folder, name),
-                    os.path.join(folder, settings) if settings in here else None,
+                    inside + name,
+                    inside + settings if settings in here else None,
                     seen,
                 )
                 if isinstance(one, LeftOut):

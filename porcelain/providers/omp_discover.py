@@ -74,14 +74,15 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
         transcripts = sorted(name for name in files if name.endswith(".jsonl"))
         folders = frozenset(names)
         owners = {name for name in names if _SESSION.match(name)}
+        inside = os.path.join(folder, "")
         for name in transcripts:
             stem = name.removesuffix(".jsonl")
-            path = os.path.join(folder, name)
-            yield (found := _conversation(path, str(root), seen, has_folder=stem in folders))
+            found = _conversation(inside + name, name, str(root), seen, has_folder=stem in folders)
+            yield found
             if isinstance(found, Conversation):
                 owners.discard(stem)
         for name in sorted(owners):
-            if agents := tuple(_agents(path := os.path.join(folder, name) + ".jsonl", seen)):
+            if agents := tuple(_agents(path := inside + name + ".jsonl", seen)):
                 yield _without_file(path, str(root), agents)
         # The folder of a session's file belongs to that conversation.
         stems = {name.removesuffix(".jsonl") for name in transcripts}
@@ -92,16 +93,15 @@ def recognise(path: Path) -> Conversation | None:
     """The conversation of one file with its sub-agents; None when it is not oh-my-pi's."""
     if path.suffix != ".jsonl" or not path.is_file():
         return None
-    found = _conversation(str(path), str(path.parent), nothing_seen, has_folder=True)
+    found = _conversation(str(path), path.name, str(path.parent), nothing_seen, has_folder=True)
     return found if isinstance(found, Conversation) else None
 
 
-def _conversation(path: str, root: str, seen: Seen, *, has_folder: bool) -> Conversation | LeftOut:
+def _conversation(path: str, name: str, root: str, seen: Seen, *, has_folder: bool) -> Conversation | LeftOut:
     """The conversation of the file at ``path``; ``has_folder``: there may be one of its sub-agents."""
     known = seen(path)
     if known == "":
         return LeftOut(path=path, reason="no-conversation")
-    name = os.path.basename(path)
     slot = 0
     if known is None:
         try:
@@ -130,16 +130,16 @@ def _without_file(path: str, root: str, agents: tuple[Source, ...]) -> Conversat
 
 def _agents(path: str, seen: Seen) -> Iterator[Source]:
     """The sub-agents of the session whose file is ``path``, theirs behind them."""
-    owner = path.removesuffix(".jsonl")
+    owner = os.path.join(path.removesuffix(".jsonl"), "")
     for folder, names, files in os.walk(owner):
         names.sort()
+        inside = os.path.join(folder, "")
         for name in sorted(files):
-            agent = _AGENT.match(name)
-            inside = os.path.join(folder, name)
-            if agent is None or not seen.has_bytes(inside):
+            one = inside + name
+            if _AGENT.match(name) is None or not seen.has_bytes(one):
                 continue
-            stream = os.path.relpath(inside, owner).removesuffix(".jsonl").replace(os.sep, "/")
-            yield Source(path=inside, src=f"subagents/{stream}.jsonl", stream=stream)
+            stream = one.removeprefix(owner).removesuffix(".jsonl").replace(os.sep, "/")
+            yield Source(path=one, src=f"subagents/{stream}.jsonl", stream=stream)
 
 
 def _sniff(path: str) -> _Sniffed:
