@@ -133,7 +133,7 @@ class _Import:
             processes = (os.cpu_count() or 1) if work >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
         with without_gc():
-            for bundle in self._bundles(processes):
+            for bundle in self._bundles(processes) if self._tasks else ():
                 self._batch.add_prepared(bundle.objects)
                 self._bytes += sum(len(one[3]) for one in bundle.objects)
                 for piece in bundle.pieces:

@@ -19,7 +19,7 @@ from msgspec import Struct
 from bench import formats
 from bench.lineage_corpus import a_turn, write_conversations
 from porcelain.importing import cursors
-from tests.porcelain.importing.driving import FILES, TIDEPOOL, copy_home, succeed
+from tests.porcelain.importing.driving import FILES, TIDEPOOL, copy_home, patched, run, succeed
 
 #: Bytes of short conversations of an agent, few and many.
 SIZES = (150_000, 750_000)
@@ -151,3 +151,18 @@ def test_each_unchanged_file_costs_little(
     assert more >= 30
     assert (many.calls - few.calls) / more <= MOST_CALLS[agent]
     assert (many.memory - few.memory) / more <= MOST_BYTES
+
+
+def test_nothing_new_loads_neither_assembly_nor_lineage(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "store"
+    write_conversations(home, 2)
+    script = patched(
+        tmp_path / "loaded.py",
+        "import atexit",
+        "names = ('porcelain.flow.assembly', 'porcelain.lineage.adapters.importing')",
+        "atexit.register(lambda: print(*(name in sys.modules for name in names)))",
+    )
+    for loaded in (True, False):
+        result = run(store, "import", home=home, script=script)
+        assert result.code == 0, result.err
+        assert result.out.splitlines()[-1] == f"{loaded} {loaded}"
