@@ -7,16 +7,16 @@ import os
 from objstore.canonical import MAX_TEXT, canonicalize
 from objstore.digest import hasher
 from objstore.errors import CheckFailed, UsageError
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, encode, printable, read_batches
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, encode, printable, read_batches
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
     #: The kind and the canonical bytes of a document, where they are known.
     _Found = tuple[str, bytes] | None
@@ -68,7 +68,7 @@ def main(argv: Sequence[str], context: Context) -> int:
                 from objstore.canonical import parse as parse_json
 
                 return _hash(documents, lambda text, _: store.put(parse_json(text)), None, out)
-            from plumbing.documents import check_document, check_documents
+            from plumbing.interface.documents import check_document, check_documents
 
             with store.writer() as writer:
                 return _hash(
