@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, Struct
 
@@ -88,7 +88,11 @@ def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
 def pick_chain(view: Snapshot, provider: str, name: str, origin: str | None) -> Chain:
     """The telling of ``origin`` (or the beginning of its name), else the one that covers most. Raises ``NotFound`` and
     ``UsageError``."""
-    found = chains_of(view, provider, name)
+    return pick_from(chains_of(view, provider, name), provider, name, origin)
+
+
+def pick_from(found: Sequence[Chain], provider: str, name: str, origin: str | None) -> Chain:
+    """``pick_chain`` from the tellings of the conversation, which are known."""
     if origin is None:
         return found[0]
     near = [chain for chain in found if chain.origin.startswith(origin)]
