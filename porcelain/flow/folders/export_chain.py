@@ -31,7 +31,8 @@ WITHHELD = "it held a secret, which was not kept"
 
 
 class Chain(Struct, frozen=True):
-    """One telling of a conversation: by a store, or imported under an origin. ``name`` is quoted."""
+    """One telling of a conversation: by a store (see ``naming.origin_of``), or imported under an origin. ``name`` is
+    quoted."""
 
     origin: str
     provider: str
@@ -95,7 +96,8 @@ def pick_from(found: Sequence[Chain], provider: str, name: str, origin: str | No
     """``pick_chain`` from the tellings of the conversation, which are known."""
     if origin is None:
         return found[0]
-    near = [chain for chain in found if chain.origin.startswith(origin)]
+    near = [chain for chain in found if chain.origin == origin]
+    near = near or [chain for chain in found if chain.origin.startswith(origin)]
     if not near:
         raise NotFound(
             f"{provider}/{name}: nothing of origin {origin}",
