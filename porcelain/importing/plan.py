@@ -14,7 +14,7 @@ from objstore.digest import hash_bytes
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.chain.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import landed_ref, own_flow
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.tasks import Task, discovery_module
 from porcelain.providers.agents import roots
@@ -357,7 +357,7 @@ def _task(
     view: Snapshot, store: str, number: int, conversation: Conversation, cursors: Mapping[str, Cursor]
 ) -> Task:
     landed = view.ref(landed_ref(store, conversation.provider, conversation.native_id))
-    flow = view.ref(flow_ref(store, conversation.provider, conversation.native_id))
+    ref, flow = own_flow(view, store, conversation.provider, conversation.native_id)
     entry = load(view, landed, "landing") if landed is not None else None
     reached = load(view, flow, "flow-round").through_seq if flow is not None else 0
     return Task(
@@ -368,6 +368,7 @@ def _task(
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,
         flow=flow.hex() if flow is not None else None,
+        flow_ref=ref,
         assembled=reached,
     )
 

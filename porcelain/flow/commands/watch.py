@@ -108,10 +108,12 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
 def _tell(store: Store, found: Pass, arguments: Arguments, context: Context) -> None:
     if arguments.export and found.published:
         with store.snapshot() as view:
-            for provider, name in sorted({(one.provider, quote(one.name)) for one in found.published}):
+            for provider, name, origin in sorted(
+                {(one.provider, quote(one.name), one.origin) for one in found.published}
+            ):
                 export_chain(
                     view,
-                    pick_chain(view, provider, name, store.store_id),
+                    pick_chain(view, provider, name, origin),
                     Path(context.cwd) / arguments.export,
                 )
     with Writer(context.stdout) as out:
