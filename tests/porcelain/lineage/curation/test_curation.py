@@ -169,6 +169,22 @@ def test_a_suggestion_counts_only_when_promoted(store: Path, home: PiHome) -> No
     assert derived(store) == before
 
 
+def test_a_suggestion_that_was_promoted_and_is_rejected_leaves_nothing(store: Path, home: PiHome) -> None:
+    names = [home.native("a"), home.native("b")]
+    before = derived(store)
+    added = succeed(store, "lineage", "suggest", "add", "--suggester", "m", "--json", *names).json
+    succeed(store, "lineage", "suggest", "promote", "--by", "ines", added["id"])
+    assert derived(store) != before
+    refused = objstore(store, "lineage", "suggest", "reject", added["id"])
+    assert (refused.code, "promoted by ines" in refused.err, "--by 'ines'" in refused.err) == (2, True, True)
+    assert derived(store) != before
+    succeed(store, "lineage", "suggest", "reject", "--by", "ines", added["id"])
+    assert derived(store) == before
+    assert succeed(store, "lineage", "suggest", "list", "--json").json["status"] == "rejected"
+    succeed(store, "lineage", "suggest", "promote", added["id"])
+    assert rows(store, "SELECT provenance FROM edges") == [{"provenance": "manual-curation"}]
+
+
 def test_suggestions_that_cannot_be(store: Path, home: PiHome) -> None:
     names = [home.native("a"), home.native("b")]
     assert objstore(store, "lineage", "suggest", "add", *names).code == 2
