@@ -50,7 +50,7 @@ def between(found: Lineage, evidence: Evidence, source: Node, target: Node) -> B
         )
     path = _path(found, source, target)
     said = _apart(found, evidence, source, target)
-    if path and said[0] != "unrelated":
+    if path:  # what the two have in common says nothing against that
         said = (
             "sibling",
             "same-thread",

@@ -18,6 +18,7 @@ from porcelain.lineage.facts.identity import edge_id
 from porcelain.lineage.facts.kinds import Confidence, Fact
 from porcelain.lineage.facts.statements import confidence
 from porcelain.lineage.relations.nodes import Node, Nodes, Said
+from porcelain.lineage.relations.prefixes import graded
 from porcelain.lineage.relations.shared_records import Comparison, Evidence
 
 #: How a pair came to be: what a claim says beyond its type.
@@ -298,8 +299,9 @@ def same_native(
     nodes: Nodes, claims: Claims, evidence: Evidence, joined: Components, apart: set[tuple[str, str]]
 ) -> Iterator[Claim]:
     """Nodes with one native id, each with the oldest, where nothing else is claimed about the two: that they hold the
-    same records, or else, if nothing has ``joined`` them, just that they carry the id. ``apart`` has pairs of
-    components, in order, that must not come together by this. What is compared goes into ``claims``.
+    same records or begin alike but for their texts (into which a move puts another path), or else, if nothing has
+    ``joined`` them, just that they carry the id. ``apart`` has pairs of components, in order, that must not come
+    together by this. What is compared goes into ``claims``.
     """
     explicit = {"move", "branch", "inferred", "curated"}
     claimed = {(claim.source, claim.target) for claim in claims.all}
@@ -315,7 +317,7 @@ def same_native(
             if (first, second) in apart or (first == second and settled):
                 continue
             comparison = claims.compared[pair] = evidence.compare(oldest, node)
-            if comparison is not None and comparison.is_evidence:
+            if comparison is not None and (comparison.is_evidence or graded(comparison.prefix) is not None):
                 yield _by_records(oldest, node, comparison)
             elif first != second or _begin_alike(oldest, node):
                 yield Claim(

@@ -270,11 +270,17 @@ def _by_records(pair: Pair, claim: Claim, found: Comparison) -> Decision:
         "fork",
         "shared-records",
         "medium",
-        f"{found.shared} records are in both, and nothing says how they came there",
+        f"{_in_both(found)}, and nothing says how they came there",
         change,
         by=claim,
         joins=True,
     )
+
+
+def _in_both(found: Comparison) -> str:
+    if found.is_evidence:
+        return f"{found.shared} records are in both"
+    return f"the first {found.prefix.shared} records of both are alike"
 
 
 def _shared(prefix: Prefix) -> str:
