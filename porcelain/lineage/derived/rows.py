@@ -146,7 +146,7 @@ def _comparisons(found: Lineage) -> dict[tuple[str, str], Fact]:
             "kind": "prefix_match",
             "target_type": "observation",
             "target_id": target,
-            "summary": f"{comparison.shared} records in both, {prefix.shared} of them from the beginning",
+            "summary": f"{comparison.shared} records in both, the first {prefix.shared} alike",
             "data": data,
         }
         name = identity.evidence_id("prefix_match", [target, source], data)

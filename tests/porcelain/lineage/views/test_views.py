@@ -20,6 +20,7 @@ from porcelain.lineage.views.svg_drawing import SMALL, WIDE, fitting, fitting_pa
 from porcelain.lineage.views.timeline_model import DAY, Axis, Line
 from tests.porcelain.importing.driving import objstore, succeed
 from tests.porcelain.lineage import usage_homes as homes
+from tests.porcelain.lineage.pi_home import PiHome
 
 LONG = "/home/ines/" + "a-garden-whose-name-goes-on-and-on-" * 6 + "end"
 WIDE_NAME = "/home/ines/日本語の庭" * 5
@@ -70,6 +71,26 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(store: Path, *words: str) -> str:
     return succeed(store, "lineage", *words).out
+
+
+# -- jumps -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_jump_is_drawn_from_where_it_began(tmp_path: Path) -> None:
+    """Both ends are shown, each a thread of one file, and the arrow between them; never an id of the store's own."""
+    home, store = PiHome(tmp_path / "home"), tmp_path / "store"
+    for name in ("a", "b"):
+        home.write(name, home.entries(name, 3), folder=name)
+    succeed(store, "import", home=home.home)
+    succeed(store, "lineage", "classify", home.path("a", "a"), home.path("b", "b"), "context-jump")
+    text = shown(store, "graph")
+    assert "[context jump, manual from /home/ines/a]" in text
+    assert "2 threads, 2 files." in text and "observation_" not in text
+    assert "context jump, manual from /home/ines/a" in shown(store, "graph", "--html")
+    assert "context jump, manual from /home/ines/a" in shown(store, "graph", home.native("b"))
+    assert re.search(r"n\d -.*context jump.*n\d", shown(store, "graph", "--format", "mermaid"))
+    assert re.search(r"n\d -> n\d .*context jump", shown(store, "graph", "--format", "dot"))
+    assert "[context jump, manual from /home/ines/a]" in shown(store, "graph", "--topology")
 
 
 # -- all views -------------------------------------------------------------------------------------------------------
