@@ -288,6 +288,18 @@ def _shared(prefix: Prefix) -> str:
 
 
 def _native(pair: Pair) -> Decision | None:
+    claim = pair.with_mode("inside")
+    if claim is not None:
+        return pair.decision(
+            "sibling",
+            "in-another-file",
+            claim.confidence,
+            "records of the same conversation stand in the file of another",
+            "nothing but the records themselves",
+            by=claim,
+            joins=True,
+            copy=True,
+        )
     claim = pair.with_mode("native")
     if claim is not None and claim.edge_type == "manual_copy":
         return pair.decision(

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from porcelain.lineage.facts.projection import Projection, Row, records, with_columns
+from porcelain.lineage.facts.projection import Projection, Row, hosts_of, records, with_columns
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.names import Names
 
@@ -176,6 +176,7 @@ class _Making:
             for row in with_columns(tables["session_observations"], *_FILE)
             if row["id"] in mine
         }
+        self._hosts = hosts_of(with_columns(tables["session_observations"], "id", "metadata_json"))
         own = {row["session_id"] for row in self._files.values()}
         columns: tuple[str, ...] = ("id", "provider", "provider_session_id")
         self._sessions = {
@@ -243,6 +244,7 @@ class _Making:
     def _node(self, file: Row, role: str) -> Node:
         session = self._sessions[file["session_id"]]
         topology = self._kind == "topology"
+        host = self._hosts.get(file["id"])
         return Node(
             id=session["id"] if topology else file["id"],
             session=session["id"],
@@ -250,9 +252,9 @@ class _Making:
             provider=session["provider"],
             native_id=session["provider_session_id"] or "",
             path=file["path"] or "",
-            records=records(file),
-            first=file["first_event_at"],
-            last=file["last_event_at"],
+            records=host.records if host is not None else records(file),
+            first=host.first if host is not None else file["first_event_at"],
+            last=host.last if host is not None else file["last_event_at"],
             present=file["presence"] == "present",
             role=role,
             marks=tuple(sorted(self._marks.get(file["id"], ()))),
