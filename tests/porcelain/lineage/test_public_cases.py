@@ -329,10 +329,29 @@ def test_r12_records_of_a_session_that_has_no_file(home: Path, store: Path, tmp_
     assert re.search(r"Claude Code +2 +11 +1 ", status)
     assert "all well" in succeed(store, "lineage", "doctor", home=home).out
     assert succeed(store, "lineage", "threads", "--all", str(path)).out.count(str(path)) == 2
-    assert objstore(store, "lineage", "label", path, "by its path").code == 0  # a path means the file's own
+    for words in (("label", path, "by its path"), ("resume", path), ("graph", path)):
+        assert objstore(store, "lineage", *words).code == 0  # a path means the file's own
     succeed(store, "verify")
     exported = succeed(store, "lineage", "export", "--json", tmp_path / "view.json").json
     assert (exported["events"], exported["rows"]["sessions"], exported["dangling"]) == (11, 2, 0)
+
+
+def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store: Path) -> None:
+    third = NATIVE[:-1] + "3"
+    path = path_of(home)
+    path.write_bytes(lines(*MINE, *THEIRS[:5]))
+    path_of(home, third).write_bytes(
+        lines(*(spoken(row, third, cwd="/home/ines/orchard") for row in (20, 21)))
+    )
+    succeed(store, "import", home=home)
+    rules = [
+        succeed(store, "lineage", "why", "--json", third, other).json["rule"] for other in (NATIVE, OTHER)
+    ]
+    assert rules == ["not-enough-evidence", "same-folder"]
+    made = succeed(
+        store, "lineage", "suggest", "add", "--suggester", "m", "--json", path, path_of(home, third)
+    )
+    assert made.json["status"] == "candidate"
 
 
 def test_r12_in_whatever_order_and_on_whatever_machine(home: Path, tmp_path: Path) -> None:
