@@ -75,7 +75,7 @@ def counted_alone(nodes: Nodes, evidence: Evidence) -> dict[str, int]:
             if node.guest_of is None and not node.named:
                 seen.update(evidence.record_ids(node))
         for node in mine:
-            own = set(evidence.record_ids(node))
-            found[node.id] = len(own - seen)
-            seen |= own
+            own = evidence.record_ids(node)
+            found[node.id] = sum(name not in seen for name in own)
+            seen.update(own)
     return found

@@ -339,7 +339,7 @@ def test_r12_records_of_a_session_that_has_no_file(home: Path, store: Path, tmp_
 def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store: Path) -> None:
     third = NATIVE[:-1] + "3"
     path = path_of(home)
-    path.write_bytes(lines(*MINE, *THEIRS[:5]))
+    path.write_bytes(lines(*MINE, *THEIRS[:5], THEIRS[4]))  # one of them twice
     path_of(home, third).write_bytes(
         lines(*(spoken(row, third, cwd="/home/ines/orchard") for row in (20, 21)))
     )
@@ -348,6 +348,7 @@ def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store
         succeed(store, "lineage", "why", "--json", third, other).json["rule"] for other in (NATIVE, OTHER)
     ]
     assert rules == ["not-enough-evidence", "same-folder"]
+    assert sessions(store)[OTHER][0] == len(ids(store, OTHER)) == 6
     made = succeed(
         store, "lineage", "suggest", "add", "--suggester", "m", "--json", path, path_of(home, third)
     )
