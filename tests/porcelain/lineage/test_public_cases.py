@@ -349,6 +349,11 @@ def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store
     ]
     assert rules == ["not-enough-evidence", "same-folder"]
     assert sessions(store)[OTHER][0] == len(ids(store, OTHER)) == 6
+    moved = succeed(
+        store, "lineage", "move", "--from", "/home/ines/orchard", "--to", "/home/ines/meadow", "--json"
+    )
+    assert [one["from"] for one in moved.json["moves"]] == [str(path_of(home, third))]  # A's file stays
+    assert moved.json["left"] == []
     made = succeed(
         store, "lineage", "suggest", "add", "--suggester", "m", "--json", path, path_of(home, third)
     )

@@ -407,6 +407,27 @@ def test_text_fits(width: int) -> None:
     assert fitting("abcdef", 40, 8) == "abcd…" and fitting_path("abcdef", 40, 8) == "…cdef"
 
 
+def test_the_hours_of_a_day_are_marked_and_no_more_than_the_days_of_a_month(tmp_path: Path) -> None:
+    """A picture of one afternoon has a scale; every date stands before its hours."""
+
+    def marks(*times: str) -> list[str]:
+        home = PiHome(tmp_path / f"home{len(times)}")
+        entries = home.entries("a", len(times))
+        for entry, time in zip(entries, times, strict=True):
+            entry["timestamp"] = time
+        home.write("a", entries, timestamp=times[0])
+        store = tmp_path / f"store{len(times)}"
+        succeed(store, "import", home=home.home)
+        found = re.findall(r'<text [^>]*class="s"[^>]*>([0-9:-]+)</text>', shown(store, "timeline", "--html"))
+        return found[::2]  # each above and below
+
+    short = marks("2026-03-01T13:36:00.000Z", "2026-03-01T14:00:00.000Z", "2026-03-01T16:10:00.000Z")
+    assert short[:3] == ["2026-03-01", "14:00", "14:15"]
+    night = marks(*(f"2026-03-0{1 + n // 4}T{6 * (n % 4):02}:20:00.000Z" for n in range(6)))
+    assert "2026-03-02" in night and "12:00" in night
+    assert not any(":" in said for said in marks("2026-03-01T13:36:00.000Z", "2026-03-07T14:00:00.000Z"))
+
+
 def test_an_axis_runs_forward_and_draws_quiet_times_short() -> None:
     times = [(0, DAY), (3 * DAY, 4 * DAY), (400 * DAY, 401 * DAY)]
     line = Line(id="l", label="l", project="p", provider="pi", first=0, last=401 * DAY, blocks=times)
