@@ -173,7 +173,7 @@ COMMANDS: tuple[Command, ...] = (
         PORCELAIN,
         "lineage export",
         "porcelain.lineage.commands.export:run",
-        "write the lineage as a SQLite file",
+        "write the lineage as SQLite, JSON or Parquet",
     ),
     Command(
         PORCELAIN,

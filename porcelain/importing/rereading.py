@@ -18,8 +18,9 @@ from objstore.snapshot import Snapshot
 from porcelain.importing.cursors import load_cursors
 from porcelain.importing.tasks import discovery_module, provider_module
 from porcelain.providers.agents import PROVIDERS
+from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation
 from porcelain.providers.redaction import RULES, redact
 

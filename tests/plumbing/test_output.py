@@ -144,6 +144,17 @@ def test_table_is_not_cut_without_a_width() -> None:
     assert list(table([["x" * 500, "y"]], width=20)) == ["x" * 16 + "…  y"]
 
 
+def test_table_cuts_no_number_and_keeps_the_end_of_a_path() -> None:
+    rows = [["claude-sonnet-4-20250514", "54,693,123", "/home/ines/garden/beds.jsonl"]]
+    header = ["model", "cache read", "file"]
+    assert list(table(rows, header, width=40, right={1})) == [
+        "model          cache read  file",
+        "claude-sonne…  54,693,123  …n/beds.jsonl",
+    ]
+    narrow = list(table(rows, header, width=10, right={1}))
+    assert narrow[1] == "claude-…  54,693,123  …s.jsonl"
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [

@@ -16,7 +16,7 @@ from porcelain.lineage.landed.events import no_events
 from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.options import open_indexed
 
-SUMMARY = "write the lineage as a SQLite file"
+SUMMARY = "write the lineage as SQLite, JSON or Parquet"
 USAGE = """lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE
 lineage export --format parquet [--no-events] [--json] DIR|s3://BUCKET/PREFIX
 lineage export --pi-compat [--force] [--json] DIR"""
