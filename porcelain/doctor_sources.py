@@ -246,7 +246,10 @@ def landed_records(conversations: Iterable[Measured], astray: Counter[str]) -> L
     found: dict[tuple[str, str, str], int] = {}
     for one in conversations:
         astray[one.provider] += one.activity.astray
-        for file in one.activity.files:
+        if one.guest:
+            continue
+        for number, file in enumerate(one.activity.files):
             key = one.provider, unquote(one.name), file.src
-            found[key] = max(found.get(key, 0), file.records)
+            theirs = sum(guest.files[number].records for _, guest in one.activity.guests)
+            found[key] = max(found.get(key, 0), file.records + theirs)
     return found

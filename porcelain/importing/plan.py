@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.chain.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import landed_ref, own_flow
 from porcelain.importing.cursors import load_cursor, load_heads
 from porcelain.importing.finding import Found, search
 from porcelain.importing.naming import chain_names, native_id, renamed
@@ -235,7 +235,7 @@ def _task(
     known = (source.path for source in conversation.sources if source.path in heads)
     cursors = _whole(view, conversation.provider, known)
     landed = view.ref(landed_ref(store, conversation.provider, conversation.native_id))
-    flow = view.ref(flow_ref(store, conversation.provider, conversation.native_id))
+    ref, flow = own_flow(view, store, conversation.provider, conversation.native_id)
     entry = load(view, landed, "landing") if landed is not None else None
     reached = load(view, flow, "flow-round").through_seq if flow is not None else 0
     return Task(
@@ -250,6 +250,7 @@ def _task(
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,
         flow=flow.hex() if flow is not None else None,
+        flow_ref=ref,
         assembled=reached,
     )
 

@@ -22,7 +22,7 @@ from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
-from porcelain.flow.chain.naming import flow_ref, landed_ref
+from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
 from porcelain.importing.plan import Place, Plan, settled_key
@@ -168,8 +168,9 @@ class _Import:
             batch.move_ref(ref, piece.landed, self._heads.get(("landed", task.number), task.landed), "import")
             self._heads["landed", task.number] = piece.landed
         if piece.flow is not None:
-            ref = flow_ref(store_id, conversation.provider, conversation.native_id)
-            batch.move_ref(ref, piece.flow, self._heads.get(("flow", task.number), task.flow), "import")
+            batch.move_ref(
+                task.flow_ref, piece.flow, self._heads.get(("flow", task.number), task.flow), "import"
+            )
             self._heads["flow", task.number] = piece.flow
         for key, value in piece.derived.items():
             batch.set_derived(key, value)

@@ -39,8 +39,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 class Task(Struct, frozen=True, kw_only=True):
     """One conversation to work on. ``conversation.native_id`` is the name of its chains; ``landed`` and ``flow`` are
-    the heads of those (hex), ``round`` and ``through_seq`` what the landing chain has reached, ``assembled`` the last
-    ``seq`` that the rounds cover."""
+    the heads of those (hex), ``flow_ref`` the ref of the chain of rounds, ``round`` and ``through_seq`` what the
+    landing chain has reached, ``assembled`` the last ``seq`` that the rounds cover."""
 
     number: int
     conversation: Conversation
@@ -49,6 +49,7 @@ class Task(Struct, frozen=True, kw_only=True):
     round: int
     through_seq: int
     flow: str | None
+    flow_ref: str
     assembled: int = 0
 
 

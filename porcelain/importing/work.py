@@ -26,7 +26,6 @@ from porcelain.flow.assembly import Chain
 from porcelain.flow.assembly.entries import Landed, from_page
 from porcelain.flow.chain.fold_store import Lines, saved_fold, stored_fold
 from porcelain.flow.chain.landed import pages
-from porcelain.flow.chain.naming import flow_ref
 from porcelain.flow.chain.standing_store import load_standing, saved_standing
 from porcelain.flow.chain.store import KEPT_FILES, LandedFiles, chain_head, pack, put_round
 from porcelain.flow.formats.sd import sd_bytes
@@ -35,7 +34,7 @@ from porcelain.providers.records import Landing, page_record_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from porcelain.providers.landing import LandedChunk
+    from porcelain.providers.chunks import LandedChunk
 
 #: Bytes of the rounds of a conversation from which on those made so far are handed on to be stored.
 _PIECE_BYTES = 16 * 1024 * 1024
@@ -101,8 +100,9 @@ class Worker:
 
     def _landed_chunks(self, task: Task) -> Iterator[LandedChunk]:
         """What is new in the sources of a conversation. Where there are none, no reader is loaded either."""
+        from porcelain.providers.chunks import LandingOptions
         from porcelain.providers.content import ContentSink
-        from porcelain.providers.landing import LandingOptions, land_conversation
+        from porcelain.providers.landing import land_conversation
         from porcelain.providers.redaction import RULES, redact
 
         provider = provider_module(task.conversation.provider)
@@ -187,13 +187,12 @@ class Worker:
             head = chain_head(view, flow)
             if head.through_seq >= through:
                 return piece, objects
-            ref = flow_ref(self._settings.store, task.conversation.provider, name)
             chain = Chain(
                 name,
                 name,
                 head,
                 lambda: (stored_fold(view, flow), LandedFiles(view, landed, 0, fresh)),
-                standing=load_standing(view, ref, task.flow) if task.flow else None,
+                standing=load_standing(view, task.flow_ref, task.flow) if task.flow else None,
             )
             made, lines = task.flow, Lines()
             for written in chain.rounds(LandedFiles(view, landed, head.through_seq, fresh)):
@@ -207,7 +206,7 @@ class Worker:
                 piece.rounds += 1
             if made is not None and made != task.flow:
                 piece.flow = made
-                piece.derived = saved_standing(view, ref, made, chain.standing)
+                piece.derived = saved_standing(view, task.flow_ref, made, chain.standing)
                 if chain.standing is not None:
                     piece.derived.update(saved_fold(view, flow, made, lines))
         return piece, objects

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbing import output
-from plumbing.options import Context
-from plumbing.output import (
+from plumbing.interface import output
+from plumbing.interface.options import Context
+from plumbing.interface.output import (
     Progress,
     Writer,
     display_width,
@@ -142,6 +142,17 @@ def test_table_fits_the_width(rows: list[tuple[str, str, str]], width: int) -> N
 def test_table_is_not_cut_without_a_width() -> None:
     assert list(table([["x" * 500, "y"]])) == ["x" * 500 + "  y"]
     assert list(table([["x" * 500, "y"]], width=20)) == ["x" * 16 + "…  y"]
+
+
+def test_table_cuts_no_number_and_keeps_the_end_of_a_path() -> None:
+    rows = [["claude-sonnet-4-20250514", "54,693,123", "/home/ines/garden/beds.jsonl"]]
+    header = ["model", "cache read", "file"]
+    assert list(table(rows, header, width=40, right={1})) == [
+        "model          cache read  file",
+        "claude-sonne…  54,693,123  …n/beds.jsonl",
+    ]
+    narrow = list(table(rows, header, width=10, right={1}))
+    assert narrow[1] == "claude-…  54,693,123  …s.jsonl"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.chain.naming import all_chains
+from porcelain.flow.chain.naming import conversations, own_flow
 from porcelain.importing.plan import Place, Plan
 from porcelain.importing.tasks import Task
 from porcelain.providers.reader import Conversation
@@ -33,12 +33,10 @@ def assembly_plan(view: Snapshot, store: str, wanted: Collection[tuple[str, str]
 
 def _tasks(view: Snapshot, store: str, wanted: Collection[tuple[str, str]] | None) -> Iterator[Task]:
     number = 0
-    for (origin, provider, name), heads in sorted(all_chains(view).items(), key=lambda one: one[0][1:]):
-        landed, flow = heads.get("landed"), heads.get("flow")
-        if origin != store or landed is None:
+    for origin, provider, name, landed in sorted(conversations(view, "landed"), key=lambda one: one[1:]):
+        if origin != store or (wanted is not None and (provider, name) not in wanted):
             continue
-        if wanted is not None and (provider, name) not in wanted:
-            continue
+        ref, flow = own_flow(view, store, provider, unquote(name))
         entry = load(view, landed, "landing")
         reached = load(view, flow, "flow-round").through_seq if flow is not None else 0
         if reached >= entry.through_seq:
@@ -51,6 +49,7 @@ def _tasks(view: Snapshot, store: str, wanted: Collection[tuple[str, str]] | Non
             round=entry.round,
             through_seq=entry.through_seq,
             flow=flow.hex() if flow is not None else None,
+            flow_ref=ref,
             assembled=reached,
         )
         number += 1

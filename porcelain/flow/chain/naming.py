@@ -11,6 +11,9 @@ from objstore.store import load
 from porcelain.flow.chain.landed import pages
 from porcelain.providers.records import page_record_ids
 
+#: Stands in a ref between a conversation and the parser and policy of a chain of its rounds; no quoted id has it.
+_INTERPRETATION = "@"
+
 
 def landed_ref(store: str, provider: str, conversation: str) -> str:
     """The ref of a store's landing chain of a conversation."""
@@ -18,25 +21,61 @@ def landed_ref(store: str, provider: str, conversation: str) -> str:
 
 
 def flow_ref(store: str, provider: str, conversation: str) -> str:
-    """The ref of a store's chain of rounds of a conversation."""
+    """The ref of a store's first chain of rounds of a conversation."""
     return f"flow/{store}/{provider}/{quote(conversation)}"
 
 
+def own_flow(view: Snapshot, store: str, provider: str, conversation: str) -> tuple[str, bytes | None]:
+    """The ref, and the head, of the chain that a store goes on with: by the parser and policy of this program. Where
+    the first chain is by another it is kept, and one with both in its name stands beside it."""
+    ref = flow_ref(store, provider, conversation)
+    head = view.ref(ref)
+    if head is not None and not _is_todays(view, head):
+        from porcelain.flow.assembly import PARSER, POLICY
+
+        ref += f"{_INTERPRETATION}{quote(PARSER)}+{quote(POLICY)}"
+        head = view.ref(ref)
+    return ref, head
+
+
+def _is_todays(view: Snapshot, head: bytes) -> bool:
+    """Whether a chain of rounds is by the parser and policy of this program."""
+    from porcelain.flow.assembly import PARSER, POLICY
+
+    entry = load(view, head, "flow-round")
+    return bool((entry.parser, entry.policy) == (PARSER, POLICY))
+
+
+def origin_of(ref: str) -> str:
+    """What tells the chain of rounds under a ref from others of its conversation: the store, and for one by another
+    parser or policy than the store's first ``store@parser+policy``."""
+    _, store, _, name = ref.split("/", 3)
+    return store + "".join(name.partition(_INTERPRETATION)[1:])
+
+
 def conversations(view: Snapshot, prefix: str) -> Iterator[tuple[str, str, str, bytes]]:
-    """Chains under ``landed`` or ``flow``: store, provider, conversation (as quoted), head."""
+    """Chains under ``landed`` or ``flow``: origin, provider, conversation (as quoted), head."""
     for name, key in view.refs(prefix + "/"):
         parts = name.split("/", 3)
         if len(parts) == 4:
-            yield parts[1], parts[2], parts[3], key
+            yield origin_of(name), parts[2], parts[3].partition(_INTERPRETATION)[0], key
 
 
 def all_chains(view: Snapshot) -> dict[tuple[str, str, str], dict[str, bytes]]:
-    """Every conversation of every store: heads ``landed`` and ``flow`` by (store, provider, conversation)."""
+    """Every telling of every conversation: heads ``landed`` and ``flow`` by (origin, provider, conversation)."""
     found: dict[tuple[str, str, str], dict[str, bytes]] = {}
     for prefix in ("landed", "flow"):
-        for store, provider, name, key in conversations(view, prefix):
-            found.setdefault((store, provider, name), {})[prefix] = key
+        for origin, provider, name, key in conversations(view, prefix):
+            heads = found.setdefault((origin, provider, name), {})
+            heads[prefix] = key
+            if _INTERPRETATION in origin and (landed := _landed_of(view, origin, provider, name)) is not None:
+                heads["landed"] = landed
     return found
+
+
+def _landed_of(view: Snapshot, origin: str, provider: str, name: str) -> bytes | None:
+    """The head of the landing chain that rounds of ``origin`` cover."""
+    return view.ref(f"landed/{origin.partition(_INTERPRETATION)[0]}/{provider}/{name}")
 
 
 def best_heads(view: Snapshot, prefix: str) -> dict[tuple[str, str], bytes]:
@@ -56,19 +95,20 @@ def ranked_heads(view: Snapshot, prefix: str) -> dict[tuple[str, str], list[byte
 def ranked(
     view: Snapshot, provider: str, conversation: str, prefix: str, heads: Sequence[tuple[str, bytes]]
 ) -> list[bytes]:
-    """A conversation's different heads, each given with its store: the one that covers most records first, then by id.
-    How many pages there are does not matter: a store that imports often has many small ones."""
+    """A conversation's different heads, each given with its origin: the one that covers most records first, then what
+    this program's parser and policy made, then by id. How many pages there are does not matter: a store that imports
+    often has many small ones."""
     stores = {key: store for store, key in heads}
     if len(stores) == 1:
         return [heads[0][1]]
 
-    def rank(key: bytes) -> tuple[int, int, bytes]:
+    def rank(key: bytes) -> tuple[int, bool, int, bytes]:
         through = int(load(view, key, "landing", "flow-round").through_seq)
         landed: bytes | None = key
         if prefix == "flow":
-            landed = view.ref(f"landed/{stores[key]}/{provider}/{conversation.split('@', 1)[0]}")
+            landed = _landed_of(view, stores[key], provider, conversation)
         covered = len(different_records(view, landed, through)) if landed is not None else 0
-        return -covered, -through, key
+        return -covered, prefix == "flow" and not _is_todays(view, key), -through, key
 
     return sorted(stores, key=rank)
 

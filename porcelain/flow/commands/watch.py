@@ -7,9 +7,9 @@ from pathlib import Path
 from objstore.errors import Conflict, UsageError
 from objstore.refs import quote
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, encode, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, encode, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.folders.export_chain import pick_chain
 from porcelain.flow.folders.export_folder import export_chain
 from porcelain.flow.watching.changes import changes, has_events
@@ -108,10 +108,12 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
 def _tell(store: Store, found: Pass, arguments: Arguments, context: Context) -> None:
     if arguments.export and found.published:
         with store.snapshot() as view:
-            for provider, name in sorted({(one.provider, quote(one.name)) for one in found.published}):
+            for provider, name, origin in sorted(
+                {(one.provider, quote(one.name), one.origin) for one in found.published}
+            ):
                 export_chain(
                     view,
-                    pick_chain(view, provider, name, store.store_id),
+                    pick_chain(view, provider, name, origin),
                     Path(context.cwd) / arguments.export,
                 )
     with Writer(context.stdout) as out:

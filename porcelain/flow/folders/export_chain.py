@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import UNSET, Struct
 
@@ -31,7 +31,8 @@ WITHHELD = "it held a secret, which was not kept"
 
 
 class Chain(Struct, frozen=True):
-    """One telling of a conversation: by a store, or imported under an origin. ``name`` is quoted."""
+    """One telling of a conversation: by a store (see ``naming.origin_of``), or imported under an origin. ``name`` is
+    quoted."""
 
     origin: str
     provider: str
@@ -88,10 +89,15 @@ def chains_of(view: Snapshot, provider: str, name: str) -> list[Chain]:
 def pick_chain(view: Snapshot, provider: str, name: str, origin: str | None) -> Chain:
     """The telling of ``origin`` (or the beginning of its name), else the one that covers most. Raises ``NotFound`` and
     ``UsageError``."""
-    found = chains_of(view, provider, name)
+    return pick_from(chains_of(view, provider, name), provider, name, origin)
+
+
+def pick_from(found: Sequence[Chain], provider: str, name: str, origin: str | None) -> Chain:
+    """``pick_chain`` from the tellings of the conversation, which are known."""
     if origin is None:
         return found[0]
-    near = [chain for chain in found if chain.origin.startswith(origin)]
+    near = [chain for chain in found if chain.origin == origin]
+    near = near or [chain for chain in found if chain.origin.startswith(origin)]
     if not near:
         raise NotFound(
             f"{provider}/{name}: nothing of origin {origin}",

@@ -11,8 +11,8 @@ from msgspec import Struct
 from objstore.chain import entries_since
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from plumbing.settings import keeps_content
-from porcelain.flow.chain.naming import flow_ref
+from plumbing.interface.settings import keeps_content
+from porcelain.flow.chain.naming import origin_of
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.plan import make_plan
 from porcelain.importing.run import import_lock, run_import
@@ -20,8 +20,9 @@ from porcelain.importing.tasks import Settings, Task
 
 
 class Published(Struct, frozen=True):
-    """One new round. ``name`` is that of the conversation's chain."""
+    """One new round. ``name`` is that of the conversation's chain, ``origin`` tells the chain from others of it."""
 
+    origin: str
     provider: str
     name: str
     round: int
@@ -65,18 +66,19 @@ def look(
         )
         result = run_import(store, plan, settings, host=host)
     with store.snapshot() as view:
-        published = [one for task in plan.tasks for one in _published(view, store.store_id, task)]
+        published = [one for task in plan.tasks for one in _published(view, task)]
     return Pass(published, result.problems)
 
 
-def _published(view: Snapshot, store: str, task: Task) -> Iterator[Published]:
+def _published(view: Snapshot, task: Task) -> Iterator[Published]:
     conversation = task.conversation
-    head = view.ref(flow_ref(store, conversation.provider, conversation.native_id))
+    head = view.ref(task.flow_ref)
     if head is None:
         return
     for _, entry in entries_since(view, head, bytes.fromhex(task.flow) if task.flow else None):
         counts = entry.counts
         yield Published(
+            origin_of(task.flow_ref),
             conversation.provider,
             conversation.native_id,
             entry.round,

@@ -1,7 +1,7 @@
 """What repositories say about when and where work was done: evidence of activity, never of lineage.
 
-The ``git`` program is asked, without a shell, without hooks or monitors of the repository, and without ever writing;
-``jj`` only about a repository of its own whose commits are not kept by git.
+The ``git`` program is asked, without hooks or monitors of the repository and without ever writing, and in a repository
+of jj ``jj`` too.
 Names, remotes without who reaches them, first and last commits and the times of activity are taken; subjects of commits
 only when they are asked for.
 """
@@ -9,7 +9,6 @@ only when they are asked for.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from porcelain.lineage.adapters.asking import Refused, answer
+from porcelain.lineage.adapters.jj_view import View
 from porcelain.lineage.adapters.repos import normal_remote
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.facts.making import Known, fact, withdrawn
@@ -29,15 +30,9 @@ KIND = "git_activity"
 PAUSE = timedelta(days=30)
 #: How deep below a folder repositories are looked for, unless told otherwise.
 DEPTH = 4
-_SECONDS = 120
 #: Settings that keep a repository from running programs of its own.
 _SAFE = ("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "-c", "log.showSignature=false")
 _FORMAT = "%H%x00%cI%x00%s"
-#: The same for jj, a line for each commit; a subject holds no line feed.
-_TEMPLATE = (
-    'commit_id ++ "\\t" ++ committer.timestamp().format("%Y-%m-%dT%H:%M:%S%:z") ++ "\\t" '
-    '++ description.first_line() ++ "\\n"'
-)
 
 
 class Window(Struct, frozen=True, kw_only=True):
@@ -120,37 +115,50 @@ def find_repositories(folders: Iterable[Path], depth: int = DEPTH) -> Iterator[P
 
 
 def read_repository(path: Path, *, subjects: int = 0, program: str = "git") -> Repository | Unreadable:
-    """What the repository at ``path`` says; with the subjects of so many of its newest commits, and of its first."""
+    """What the repository at ``path`` says; with the subjects of so many of its newest commits, and of its first.
+
+    Where git keeps the commits of jj it is asked about them, as jj cannot tell its own refs from those that only keep
+    replaced commits; jj says which commits those refs leave out. Without jj that is left out."""
     place = _text(str(path))
-    vcs = "jj" if (path / ".jj").is_dir() else "git"
+    view = View(path) if (path / ".jj").is_dir() else None
     if (path / ".git").exists():
-        vcs = "git+jj" if vcs == "jj" else "git"
+        vcs = "git+jj" if view else "git"
         where: tuple[str, ...] = ("-C", str(path))
     else:
-        store = _git_store_of_jj(path)
-        if store is None:
-            return read_with_jj(path, subjects=subjects)
+        vcs = "jj"
+        store = view.git_store() if view else None
+        if view is None or store is None:
+            return _kept_by_jj(path, View(path), subjects)
         where = (f"--git-dir={store}",)
-    ask = _Asking((program, *_SAFE, *where))
+    heads, untold = _heads(view)
+    every = ("--ignore-missing", "--exclude=refs/jj/*", "--all", *heads)
+    ask = _Git((program, *_SAFE, *where))
     try:
         shallow = ask.one("rev-parse", "--is-shallow-repository") == "true"
-        roots = [] if shallow else ask.commits("--max-parents=0", "--all")
-        newest = ask.commits("--all", "--date-order", f"--max-count={max(subjects, 1)}")
-        windows = windows_of(line for line in ask.lines("log", "--all", "--format=%cI"))
+        roots = [] if shallow else ask.commits("--max-parents=0", *every)
+        newest = ask.commits(*every, "--date-order", f"--max-count={max(subjects, 1)}")
+        windows = windows_of(line for line in ask.lines("log", *every, "--format=%cI"))
         remotes = dict(_remotes(ask.one("config", "--null", "--get-regexp", r"^remote\..*\.url$")))
-    except _Refused as error:
+    except Refused as error:
         return Unreadable(path=place, reason=str(error))
+    if untold and not newest:
+        return Unreadable(path=place, reason=untold)
     return _repository(path, vcs, roots, newest, windows, remotes, subjects, shallow=shallow)
 
 
-def read_with_jj(path: Path, *, subjects: int = 0, program: str = "jj") -> Repository | Unreadable:
-    """What a repository says whose commits jj keeps in a form of its own. The working copy is not looked at, so that
-    nothing is recorded, and no configuration of the user is read."""
-    ask = _Asking((program, "--repository", str(path), "--ignore-working-copy", "--color=never", "--quiet"))
+def _heads(view: View | None) -> tuple[list[str], str | None]:
+    """The heads that jj knows, or why it does not say."""
     try:
-        commits = ask.jj_commits("all() ~ root()")
-        beginnings = {commit for commit, _, _ in ask.jj_commits("roots(all() ~ root())")}
-    except _Refused as error:
+        return (view.heads() if view else []), None
+    except Refused as error:
+        return [], str(error)
+
+
+def _kept_by_jj(path: Path, view: View, subjects: int) -> Repository | Unreadable:
+    """What a repository says whose commits jj keeps in a form of its own."""
+    try:
+        commits, beginnings = view.commits()
+    except Refused as error:
         return Unreadable(path=_text(str(path)), reason=str(error))
     roots = [one for one in commits if one[0] in beginnings]
     newest = sorted(commits, key=lambda one: (one[1], one[0]), reverse=True)[: max(subjects, 1)]
@@ -193,45 +201,20 @@ def _repository(
     )
 
 
-class _Refused(Exception):
-    """git or jj would not say; the text is one line without anything of the repository's content."""
-
-
-class _Asking:
+class _Git:
     """Asks one repository."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        self._program = "jj" if "--ignore-working-copy" in command else "git"
-        self._env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "JJ_"))},
-            "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_TERMINAL_PROMPT": "0",
-            "JJ_CONFIG": os.devnull,
-            "LC_ALL": "C",
-        }
 
     def one(self, *words: str) -> str:
         """All that git prints, without the end of the last line; "" where there is nothing to print."""
-        try:
-            done = subprocess.run(
-                [*self._command, *words],
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_SECONDS,
-                check=False,
-            )
-        except FileNotFoundError:
-            raise _Refused(f"the {self._program} program is not there") from None
-        except (OSError, subprocess.TimeoutExpired):
-            raise _Refused(f"{self._program} does not answer") from None
-        if done.returncode not in (0, 1):  # 1: nothing was found
-            foreign = b"dubious ownership" in done.stderr
-            raise _Refused("belongs to another user" if foreign else f"{self._program} refuses it")
-        if done.returncode and self._program == "jj":
-            raise _Refused("jj refuses it")
-        return done.stdout.decode("utf-8", "replace").removesuffix("\n")
+        return answer(
+            [*self._command, *words],
+            {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+            fine=(0, 1),  # 1: nothing was found
+            reasons={b"dubious ownership": "belongs to another user"},
+        )
 
     def lines(self, *words: str) -> list[str]:
         return self.one(*words).splitlines()
@@ -242,19 +225,6 @@ class _Asking:
         return [
             (parts[at], normal_time(parts[at + 1]) or "", parts[at + 2]) for at in range(0, len(parts) - 2, 3)
         ]
-
-    def jj_commits(self, revisions: str) -> list[tuple[str, str, str]]:
-        """Id, time and subject of the commits that a revset of jj means."""
-        found = []
-        for line in self.one("log", "--no-graph", "--revisions", revisions, "--template", _TEMPLATE).split(
-            "\n"
-        ):
-            commit, _, rest = line.partition("\t")
-            time, _, subject = rest.partition("\t")
-            normal = normal_time(time)
-            if commit and normal is not None:
-                found.append((commit, normal, subject))
-        return found
 
 
 def windows_of(times: Iterable[str]) -> tuple[Window, ...]:
@@ -300,16 +270,6 @@ def _without_user(address: str) -> str:
         return address
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
-
-
-def _git_store_of_jj(path: Path) -> str | None:
-    """Where jj keeps the commits of a repository that has no ``.git`` of its own."""
-    store = path / ".jj" / "repo" / "store"
-    try:
-        stated = (store / "git_target").read_text().strip()
-    except (OSError, ValueError):
-        return None
-    return str((store / stated).resolve())
 
 
 def _text(text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from objstore.snapshot import Snapshot
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.landed import page_records
 from porcelain.lineage.curation.checkpoints import checkpoint_facts
 from porcelain.lineage.curation.stating import learn
@@ -16,6 +16,7 @@ from porcelain.lineage.derived.lookup import find_session
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.landed.pages import LandedPages
+from porcelain.lineage.landed.strays import within
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.shared_records import observed
 from porcelain.providers.records import Record, page_record_ids
@@ -55,8 +56,12 @@ def _checkpoints(view: Snapshot, found: Lineage, names: list[str]) -> Iterator[F
     pages = LandedPages(view)
 
     def records_of(node: Node) -> Iterator[tuple[str, Record]]:
-        for page in pages.pages(observed(node)):
-            yield from zip(page_record_ids(page), page_records(view, page), strict=True)
+        found = (
+            one
+            for page in pages.pages(observed(node))
+            for one in zip(page_record_ids(page), page_records(view, page), strict=True)
+        )
+        yield from (one for number, one in enumerate(found) if within(node.rows, number))
 
     wanted = {find_session(found, name) for name in names}
     for thread in found.threads:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.exports.json_view import write_json
 from porcelain.lineage.exports.pi_compat import write_compatible
 from porcelain.lineage.exports.sqlite_view import write_sqlite
@@ -16,7 +16,7 @@ from porcelain.lineage.landed.events import no_events
 from porcelain.lineage.usage.measuring import measured
 from porcelain.lineage.views.options import open_indexed
 
-SUMMARY = "write the lineage as a SQLite file"
+SUMMARY = "write the lineage as SQLite, JSON or Parquet"
 USAGE = """lineage export [--format sqlite|json] [--no-events] [--force] [--json] FILE
 lineage export --format parquet [--no-events] [--json] DIR|s3://BUCKET/PREFIX
 lineage export --pi-compat [--force] [--json] DIR"""

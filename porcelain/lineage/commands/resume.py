@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.derived.rows import thread_ids
 from porcelain.lineage.index.opening import open_lineage
@@ -54,7 +54,10 @@ def run(arguments: Arguments, context: Context) -> int:
 
 
 def _lines(found: Lineage, thread: Thread, target: Resume) -> list[str]:
-    lines = [f"{thread.root.provider} {thread.root.native_id[:13]}: {_SAID[target.status]}"]
+    said = _SAID[target.status]
+    if target.status == "no-target" and all(node.guest_of is not None for node in thread.members):
+        said = "no file of its own was seen; what was imported is in this store"
+    lines = [f"{thread.root.provider} {thread.root.native_id[:13]}: {said}"]
     for node in target.active or target.recoverable:
         mark = "*" if node is target.recommended else "-"
         last = node.last[:16].replace("T", " ") if node.last else "-"
@@ -64,6 +67,12 @@ def _lines(found: Lineage, thread: Thread, target: Resume) -> list[str]:
             command = command_for(node)
             if command:
                 lines.append(f"    {command}")
+    for node in thread.members if target.status == "no-target" else ():
+        if node.guest_of is not None:
+            lines.append(
+                f"  {counted(node.records, 'record')} stand in the file of {node.guest_of.native_id}"
+            )
+            lines.append(f"    {node.path}")
     if "cycle" in target.reasons:
         lines.append("  the claims run in a circle, which is not followed")
     return lines

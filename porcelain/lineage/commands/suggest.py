@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.commands.curating import BY, now
 from porcelain.lineage.curation.stating import CURATOR, learn
 from porcelain.lineage.curation.suggestions import find_suggestion, promoted, rejected, suggestion
@@ -20,7 +20,7 @@ SUMMARY = "proposals about related conversations, which count only when promoted
 USAGE = """lineage suggest add --suggester NAME [--relation R] [--model-confidence X] [--reason TEXT]... FROM TO
 lineage suggest list [--json]
 lineage suggest promote [--by NAME] [--json] ID
-lineage suggest reject [--json] ID"""
+lineage suggest reject [--by NAME] [--json] ID"""
 OPTIONS = (
     Option("--suggester", "suggester", "NAME", "the model or tool, and its version", "text"),
     Option(
@@ -59,9 +59,8 @@ def run(arguments: Arguments, context: Context) -> int:
             made = _added(found, arguments, now(store))
         else:
             one = find_suggestion(found, arguments.args[1])
-            made = (
-                promoted(found, one, arguments.curator or CURATOR) if action == "promote" else [rejected(one)]
-            )
+            decided = promoted if action == "promote" else rejected
+            made = decided(found, one, arguments.curator or CURATOR)
         return _state(store, found, made, arguments, context)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
-from porcelain.lineage.facts.projection import Projection, Row, with_columns
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
+from porcelain.lineage.facts.projection import Projection, Row, hosts_of, records, with_columns
 from porcelain.lineage.index.opening import open_lineage
 
 SUMMARY = "conversations that belong together, and how"
@@ -55,6 +55,7 @@ def thread_rows(projection: Projection) -> list[dict[str, Any]]:
     tables = projection.tables
     columns: tuple[str, ...] = ("id", "path", "last_event_at", "presence", "metadata_json")
     files = {row["id"]: row for row in with_columns(tables["session_observations"], *columns)}
+    hosts = hosts_of(files.values())
     columns = ("id", "provider", "provider_session_id")
     sessions = {row["id"]: row for row in with_columns(tables["sessions"], *columns)}
     members: dict[str, list[dict[str, Any]]] = {}
@@ -65,12 +66,12 @@ def thread_rows(projection: Projection) -> list[dict[str, Any]]:
         members.setdefault(row["thread_id"], []).append(
             {
                 "id": session["provider_session_id"],
-                "last": file["last_event_at"],
+                "last": hosts[file["id"]].last if file["id"] in hosts else file["last_event_at"],
                 "observation": row["observation_id"],
                 "path": file["path"],
                 "presence": file["presence"],
                 "provider": session["provider"],
-                "records": file["metadata_json"].get("records", 0),
+                "records": hosts[file["id"]].records if file["id"] in hosts else records(file),
                 "role": row["role"],
             }
         )

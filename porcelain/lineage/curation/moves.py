@@ -65,7 +65,9 @@ def plan_move(found: Lineage, host: str, from_cwd: str, to_cwd: str, operation: 
     left: list[Node] = []
     for node in sorted(found.nodes, key=lambda node: (node.path, node.id)):
         cwd = node.cwds[-1] if node.cwds else None
-        if node.host != host or node.older or node.path in copies or cwd is None or not _within(cwd, before):
+        if node.host != host or node.older or node.guest_of is not None or node.path in copies:
+            continue
+        if cwd is None or not _within(cwd, before):
             continue
         if node.provider not in BUCKETS or not node.present:
             left.append(node)

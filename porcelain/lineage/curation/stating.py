@@ -122,6 +122,8 @@ def classify_pair(
     The files are named beside the edge's id, for that changes when a file that was only named is imported. Edges that
     were only found may go when more is imported, so that a person's word for a relation does not hang on them.
     """
+    if source.id == target.id:
+        raise UsageError("both names mean the same file")
     relation = meaning(word)
     edges = [one for one in found.claims.all if (one.source, one.target) == (source.id, target.id)]
     stated = [one for one in edges if one.mode not in FOUND]

@@ -1,7 +1,8 @@
 """Relations that a model or tool proposes.
 
 A suggestion is kept and shown, and nothing is derived from it. It begins to count when a person promotes it, which
-states an edge of that person's own, or when evidence comes to say the same without it.
+states an edge of that person's own, or when evidence comes to say the same without it. Rejecting it afterwards takes
+that edge back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from objstore.errors import NotFound, UsageError
 from porcelain.lineage.curation.stating import CURATOR, EDGE_OF, edge
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.facts.kinds import Fact
-from porcelain.lineage.facts.making import fact
+from porcelain.lineage.facts.making import fact, withdrawn
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.tables.columns import RELATIONS
 
@@ -79,9 +80,26 @@ def promoted(found: Lineage, one: Fact, curator: str = CURATOR) -> list[Fact]:
     return [made, _with_status(one, PROMOTED)]
 
 
-def rejected(one: Fact) -> Fact:
-    """The suggestion, turned down."""
-    return _with_status(one, REJECTED)
+def rejected(found: Lineage, one: Fact, curator: str = CURATOR) -> list[Fact]:
+    """What a person states by turning a suggestion down: that, and the end of what was stated by promoting it. Raises
+    ``UsageError`` where somebody else has promoted it."""
+    columns = one.columns
+    stated = [
+        edge
+        for edge in found.said.of("edge")
+        if edge.columns["edge_type"] == EDGE_OF.get(columns["proposed_relation"])
+        and edge.columns.get("source_session_id") == columns["source_session_id"]
+        and edge.columns.get("target_session_id") == columns["target_session_id"]
+    ]
+    if columns.get("status") != PROMOTED:
+        return [_with_status(one, REJECTED)]
+    mine = [edge for edge in stated if edge.provenance == curator]
+    if stated and not mine:
+        names = sorted({edge.provenance for edge in stated})
+        raise UsageError(
+            f"{one.id}: was promoted by {names[0]}", hint=f"to take it back for them: --by '{names[0]}'"
+        )
+    return [*(withdrawn(edge) for edge in mine), _with_status(one, REJECTED)]
 
 
 def _with_status(one: Fact, status: str) -> Fact:

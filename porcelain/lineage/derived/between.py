@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 
 from msgspec import Struct
 
+from plumbing.interface.output import counted
 from porcelain.lineage.adapters.repos import repo_of
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.facts.kinds import Confidence
@@ -50,7 +51,7 @@ def between(found: Lineage, evidence: Evidence, source: Node, target: Node) -> B
         )
     path = _path(found, source, target)
     said = _apart(found, evidence, source, target)
-    if path and said[0] != "unrelated":
+    if path:  # what the two have in common says nothing against that
         said = (
             "sibling",
             "same-thread",
@@ -107,6 +108,17 @@ def _apart(
     found: Lineage, evidence: Evidence, source: Node, target: Node
 ) -> tuple[str, str, Confidence, str, str]:
     """The relation of two nodes about which nothing is claimed."""
+    for host, other in ((source, target), (target, source)):
+        inside = [
+            node
+            for node in found.nodes.of_session[other.session]
+            if node.guest_of is not None and node.guest_of.id == host.id
+        ]
+        if inside and host.session != other.session:
+            count = counted(sum(node.records for node in inside), "record")
+            because = f"{count} of {other.native_id} stand in the file of {host.native_id}"
+            change = "nothing but the records themselves, each of which names its session"
+            return "sibling", "same-file", "low", because, change
     change = "a manifest record, records that both hold, or a person's classification"
     shared = set(source.cwds) & set(target.cwds)
     if shared and source.host == target.host:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from porcelain.lineage.facts.kinds import Fact
 from porcelain.lineage.relations.decision import Decision
 from porcelain.lineage.relations.edges import Claims, classifications, read_claims, same_native
+from porcelain.lineage.relations.guests import counted_alone, with_guests
 from porcelain.lineage.relations.marks import Mark, derived_marks, marks_of_people, stated_marks
 from porcelain.lineage.relations.nodes import Nodes, Said, read_nodes
 from porcelain.lineage.relations.prefixes import Prefix
@@ -24,7 +25,8 @@ from porcelain.lineage.relations.threads import Thread, apart, joined, make_thre
 
 class Lineage(Struct, frozen=True, kw_only=True):
     """Everything that follows from a fold. ``resumes`` are in the order of ``threads``; ``prefixes`` has the common
-    prefix of each pair that was compared, now or by an earlier comparison of files."""
+    prefix of each pair that was compared, now or by an earlier comparison of files; ``alone`` how many records of each
+    guest stand nowhere else."""
 
     said: Said
     nodes: Nodes
@@ -36,6 +38,7 @@ class Lineage(Struct, frozen=True, kw_only=True):
     stated_marks: list[tuple[str, Fact]]
     judged: dict[tuple[str, str], list[Fact]]
     prefixes: dict[tuple[str, str], Prefix]
+    alone: dict[str, int]
 
 
 def derive(
@@ -46,8 +49,8 @@ def derive(
     """What follows from ``facts`` (one for each id, none withdrawn, in any order) and from what landed records say.
     ``neighbours`` as in ``edges.read_claims``."""
     said = Said(facts)
-    nodes = read_nodes(said)
     records = evidence or NoEvidence()
+    nodes = with_guests(read_nodes(said), records)
     claims = read_claims(said, nodes, records, neighbours)
     earlier = _earlier_comparisons(said, nodes)
     judged = classifications(said, nodes, claims)
@@ -80,6 +83,7 @@ def derive(
         stated_marks=stated,
         judged=judged,
         prefixes=prefixes,
+        alone=counted_alone(nodes, records),
     )
 
 

@@ -14,7 +14,7 @@ def find_session(found: Lineage, text: str) -> str:
         return text
     if text in nodes.by_id:
         return nodes.by_id[text].session
-    by_path = {node.session for node in nodes if text in (node.path, node.src)}
+    by_path = {node.session for node in nodes if text in (node.path, node.src) and node.guest_of is None}
     sessions = by_path or {node.session for node in nodes if node.native_id == text}
     sessions = sessions or {node.session for node in nodes if node.native_id.startswith(text)}
     if not sessions:
@@ -32,7 +32,7 @@ def find_node(found: Lineage, text: str) -> Node:
     nodes = found.nodes
     if text in nodes.by_id:
         return nodes.by_id[text]
-    at_path = [node for node in nodes if node.path == text and not node.older]
+    at_path = [node for node in nodes if node.path == text and not node.older and node.guest_of is None]
     if len(at_path) == 1:
         return at_path[0]
     session = find_session(found, text)

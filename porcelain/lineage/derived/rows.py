@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any
 
 from porcelain.lineage.derived.buckets import bucket_facts
+from porcelain.lineage.derived.guests import guest_facts
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.derived.statements import made, statement_facts
 from porcelain.lineage.facts import identity
@@ -40,7 +41,8 @@ def derived_facts(found: Lineage, *, buckets: bool = True) -> Iterator[Stored]:
 
 
 def _facts(found: Lineage) -> Iterator[Fact]:
-    yield from _named_nodes(found)
+    named = list(_named_nodes(found))
+    yield from named
     stated = list(statement_facts(found.said, found.nodes, found.claims, found.judged))
     yield from stated
     compared = _comparisons(found)
@@ -50,7 +52,7 @@ def _facts(found: Lineage) -> Iterator[Fact]:
         if one.kind != "mark":
             yield as_mark(one, node)
     yield from _marks(found)
-    labels = _labels([*found.said.of("label"), *(one for one in stated if one.kind == "label")])
+    labels = _labels([*found.said.of("label"), *(one for one in (*named, *stated) if one.kind == "label")])
     names = thread_ids(found.threads)
     jumps: dict[str, list[Decision]] = defaultdict(list)
     for decision in found.decisions:
@@ -75,7 +77,8 @@ def thread_ids(threads: Iterable[Thread]) -> dict[str, str]:
 
 
 def _named_nodes(found: Lineage) -> Iterator[Fact]:
-    """Source, session and observation of files that are only named, and that they are absent."""
+    """Source, session and observation of files that are only named, and that they are absent; and of conversations that
+    stand in the files of others."""
     sessions = {one.id for one in found.said.of("session")}
     for node in found.nodes:
         if not node.named:
@@ -100,11 +103,14 @@ def _named_nodes(found: Lineage) -> Iterator[Fact]:
                 {
                     "provider": node.provider,
                     "provider_session_id": node.native_id,
-                    "metadata": {"native_id_from": "file-name"},
+                    "metadata": {"native_id_from": "file-name" if node.part is None else "record"},
                 },
                 PROVENANCE,
-                "medium",
+                "medium" if node.part is None else "high",
             )
+        if node.part is not None and node.guest_of is not None:
+            yield from guest_facts(node, node.part, node.guest_of, found.alone[node.id])
+            continue
         columns = {
             "session_id": node.session,
             "source_id": node.source,
@@ -146,7 +152,7 @@ def _comparisons(found: Lineage) -> dict[tuple[str, str], Fact]:
             "kind": "prefix_match",
             "target_type": "observation",
             "target_id": target,
-            "summary": f"{comparison.shared} records in both, {prefix.shared} of them from the beginning",
+            "summary": f"{comparison.shared} records in both, the first {prefix.shared} alike",
             "data": data,
         }
         name = identity.evidence_id("prefix_match", [target, source], data)
@@ -201,7 +207,8 @@ def _marks(found: Lineage) -> Iterator[Fact]:
 
 
 def _labels(labels: Iterable[Fact]) -> dict[tuple[str, str], str]:
-    """The name that holds, by target and type of label: a person's before others, then the latest."""
+    """The name that holds, by target and type of label: a person's before others, then the latest, of folders
+    the first."""
     held: dict[tuple[str, str], tuple[tuple[bool, bool, str, str], str]] = {}
     for one in labels:
         columns = one.columns
@@ -212,8 +219,13 @@ def _labels(labels: Iterable[Fact]) -> dict[tuple[str, str], str]:
             columns.get("valid_from", ""),
             one.id,
         )
-        if key not in held or weight > held[key][0]:
+        before = held.get(key)
+        if before is None:
             held[key] = (weight, columns["value"])
+        elif key[1] == "cwd" and weight[:2] == before[0][:2]:
+            held[key] = min(before, (weight, columns["value"]))
+        else:
+            held[key] = max(before, (weight, columns["value"]))
     return {key: value for key, (_, value) in held.items() if value}
 
 

@@ -179,7 +179,7 @@ class _Making:
             "id": row["id"],
             "provider": session["provider"],
             "providerSessionId": session["provider_session_id"],
-            "canonicalKey": row["path"] or row["id"],
+            "canonicalKey": row["id"] if "inside" in row["metadata_json"] else row["path"] or row["id"],
             "firstSeenAt": row["first_event_at"],
             "lastSeenAt": row["last_event_at"],
             "startTimestamp": row["first_event_at"],

@@ -16,6 +16,7 @@ from porcelain.lineage.facts.identity import fact_id
 from porcelain.lineage.facts.projection import Projection, Row
 from porcelain.lineage.facts.times import normal_time, time_of_ns
 from porcelain.lineage.landed.events import EventSource, ObservedFile
+from porcelain.lineage.landed.strays import within
 from porcelain.lineage.usage.active_time import project_times, session_times
 from porcelain.lineage.usage.blocks import PAUSE
 from porcelain.lineage.usage.measuring import Measured
@@ -40,13 +41,15 @@ def compaction_events(
         wanted, key=lambda one: (rows[one.observation]["first_event_at"] or "~", one.observation)
     ):
         held: list[tuple[int, Record]] = []
-        line = 0
+        line = number = 0
         for page, records in pages_of(file):
             jumps = {row: ord for row, ord, _ in page.jumps or ()}
             line = page.ord - 1
             for row, (name, record) in enumerate(zip(page_record_ids(page), records, strict=True)):
                 line = jumps.get(row, line + 1)
-                if SUMMARY in (record.flags or ()) and name not in seen:
+                mine = within(file.rows, number)
+                number += 1
+                if mine and SUMMARY in (record.flags or ()) and name not in seen:
                     seen.add(name)
                     held.append((line, record))
         if held:

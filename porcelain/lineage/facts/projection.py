@@ -240,27 +240,68 @@ def _whole_path(uri: str, path: str) -> str:
 def _derive_sessions(tables: Mapping[str, list[Row]]) -> None:
     """Times and counts of a session. Files of one stream that begin with the same record are copies of one another, or
     earlier and later states of one file: the one with most records counts. Sub-agents that were started at one moment
-    begin alike as well and are not."""
+    begin alike as well and are not. Records in the file of another conversation count for their own, those that no file
+    of its own has."""
     of_session: dict[str, list[Row]] = defaultdict(list)
     for row in tables["session_observations"]:
         if row["session_id"] is not None:
             of_session[row["session_id"]].append(row)
+    hosts = hosts_of(tables["session_observations"])
     for session in tables["sessions"]:
         files = of_session[session["id"]]
         session["canonical_key"] = f"{session['provider']}:{session['provider_session_id']}"
-        session["start_timestamp"] = session["first_seen_at"] = _least(row["first_event_at"] for row in files)
-        session["end_timestamp"] = session["last_seen_at"] = _greatest(row["last_event_at"] for row in files)
+        session["start_timestamp"] = session["first_seen_at"] = _least(
+            hosts[row["id"]].first if row["id"] in hosts else row["first_event_at"] for row in files
+        )
+        session["end_timestamp"] = session["last_seen_at"] = _greatest(
+            hosts[row["id"]].last if row["id"] in hosts else row["last_event_at"] for row in files
+        )
         longest: dict[tuple[str | None, str], Row] = {}
+        guests = [row for row in files if "inside" in row["metadata_json"]]
         for row in files:
             metadata = row["metadata_json"]
+            if "inside" in metadata:
+                continue
             beginning = (metadata.get("stream"), metadata.get("first_record") or row["id"])
             held = longest.get(beginning)
             if held is None or records(row) > records(held):
                 longest[beginning] = row
         counted = longest.values()
-        session["event_count"] = sum(records(row) for row in counted)
-        session["line_count"] = sum(row["line_count"] or 0 for row in counted)
-        session["byte_count"] = sum(row["file_size"] or 0 for row in counted)
+        theirs = [other for row in counted if row["id"] in hosts for other in hosts[row["id"]].guests]
+        mine = sum(row["metadata_json"]["inside"]["alone"] for row in guests)
+        more = [row for row in guests if row["metadata_json"]["inside"]["alone"] == records(row)]
+        session["event_count"] = sum(map(records, counted)) - sum(map(records, theirs)) + mine
+        session["line_count"] = _sum("line_count", counted) - _sum("line_count", theirs) + mine
+        session["byte_count"] = (
+            _sum("file_size", counted) - _sum("file_size", theirs) + _sum("file_size", more)
+        )
+
+
+class Host(Struct, frozen=True):
+    """A file that others stand in: the rows of those, how many records are its own conversation's, their times."""
+
+    guests: list[Row]
+    records: int
+    first: str | None
+    last: str | None
+
+
+def hosts_of(observations: Iterable[Row]) -> dict[str, Host]:
+    """The files that others stand in, by observation; the rows have at least ``id`` and ``metadata_json``."""
+    guests: dict[str, list[Row]] = defaultdict(list)
+    for row in observations:
+        if "inside" in row["metadata_json"]:
+            guests[row["metadata_json"]["inside"]["observation"]].append(row)
+    found = {}
+    for name, rows in guests.items():
+        inside = rows[0]["metadata_json"]["inside"]
+        own = inside["host"]["records"] - sum(map(records, rows))
+        found[name] = Host(rows, own, inside.get("first"), inside.get("last"))
+    return found
+
+
+def _sum(column: str, rows: Iterable[Row]) -> int:
+    return sum(row[column] or 0 for row in rows)
 
 
 def records(observation: Row) -> int:

@@ -6,11 +6,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-#: Rows of facts that the store holds; the others are derived.
+#: As in ``tables``, which would be loaded for this alone.
+GUEST = "json_type(metadata_json, '$.inside') IS NOT NULL"
+#: Rows of facts that the store holds; the others are derived. What of a conversation was seen in the file of another is
+#: counted, and is no file.
 _STORED = "EXISTS (SELECT 1 FROM fact WHERE fact.id = {}.id)"
 _CONVERSATIONS = f"""
 SELECT s.provider, count(*) AS conversations, sum(s.event_count) AS records
-FROM sessions s WHERE {_STORED.format("s")} GROUP BY s.provider ORDER BY s.provider
+FROM sessions s WHERE {_STORED.format("s")} OR s.id IN (
+  SELECT session_id FROM session_observations WHERE {GUEST}) GROUP BY s.provider ORDER BY s.provider
 """
 _FILES = f"""
 SELECT s.provider, count(*) AS files, sum(o.presence = 'absent') AS gone,

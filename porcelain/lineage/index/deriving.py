@@ -59,7 +59,7 @@ class Deriving:
             if not self._first:
                 self._forget(numbers)
             found, tables, derived = self._derived(numbers, facts)
-            merged |= self._join_judged(found)
+            merged |= self._join_judged(found) | self._join_named(found)
             live = {one.id for _, one in facts}
             dangling = self._written.settle(tables)
             lost = {one.row for one in dangling if one.left_out}
@@ -173,6 +173,25 @@ class Deriving:
                     self._joined.join(pair)
                     again |= self._joined.settle()
         return again
+
+    def _join_named(self, found: Lineage) -> set[int]:
+        """Let what is stated about files that are only named, and about conversations in the files of others, find
+        their groups: no fact of their own has brought their observations there. The groups that are to be derived from
+        again, because such a statement was there before."""
+        named = {of_id(node.id): of_id(node.session) for node in found.nodes if node.named}
+        if not named:
+            return set()
+        held = self._joined.of({*named, *named.values()})
+        apart = False
+        for node, session in named.items():
+            if session not in held:
+                continue
+            if node not in held:
+                self._joined.add(node, held[session])
+            elif held[node] != held[session]:
+                self._joined.join([node, session])
+                apart = True
+        return self._joined.settle() if apart else set()
 
     def _own(self, found: Lineage, derived: Iterable[Fact], live: set[str]) -> None:
         """Note which rows follow from which group, so that they can be taken out again."""

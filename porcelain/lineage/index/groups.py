@@ -31,6 +31,10 @@ class Groups:
             found.update(rows)
         return found
 
+    def add(self, token: int, group: int) -> None:
+        """Make a token known that nothing was derived from, as one of this group."""
+        self._run("INSERT OR IGNORE INTO token VALUES (?, ?)", (token, group))
+
     def join(self, tokens: Sequence[int]) -> None:
         """Bring tokens together; one token alone is made known."""
         top = self._top(tokens[0])

@@ -18,7 +18,7 @@ from porcelain.lineage.facts.store import read_facts
 from porcelain.lineage.index.changes import IndexedHeads
 from porcelain.lineage.index.records import IndexedEvidence
 from porcelain.lineage.index.standing import state_value
-from porcelain.lineage.index.tables import in_parts, placed
+from porcelain.lineage.index.tables import GUEST, SEEN, in_parts, placed
 from porcelain.lineage.index.tokens import of_id
 from porcelain.lineage.landed.pages import LandedPages
 from porcelain.lineage.tables.columns import Table
@@ -40,7 +40,8 @@ _ABOUT = {
 
 
 class Rows(Sequence[Row]):
-    """The rows of one table in order of id, read each time that they are gone through: all, or those of stored facts;
+    """The rows of one table in order of id, read each time that they are gone through: all, or those of stored facts
+    and of what was seen in the files of others;
     or those about what is ``wanted``, if the table is about conversations or files."""
 
     def __init__(
@@ -50,7 +51,9 @@ class Rows(Sequence[Row]):
         self._table = table
         limits = []
         if stored:
-            limits.append(f"EXISTS (SELECT 1 FROM fact WHERE fact.id = {table.name}.id)")
+            limits.append(
+                SEEN.get(table.name, f"EXISTS (SELECT 1 FROM fact WHERE fact.id = {table.name}.id)")
+            )
         if wanted and table.name in _ABOUT:
             limits.append(f"{_ABOUT[table.name]} IN (SELECT id FROM wanted)")
         self._from = f"FROM {table.name}" + (f" WHERE {' AND '.join(limits)}" if limits else "")
@@ -136,7 +139,7 @@ class Indexed:
         """The rows of stored facts about so many conversations, of one agent or of all, those with the latest end; and
         how many there are. Of other tables than those about conversations and their files all rows are in it."""
         run = self.connection.execute
-        of_facts = "FROM sessions WHERE EXISTS (SELECT 1 FROM fact WHERE fact.id = sessions.id)"
+        of_facts = f"FROM sessions WHERE {SEEN['sessions']}"
         mine = (of_facts + " AND provider = ?", (provider,)) if provider is not None else (of_facts, ())
         count = run(f"SELECT count(*) {mine[0]}", mine[1]).fetchone()[0]
         run(_WANTED)
@@ -162,7 +165,7 @@ class Indexed:
             ("SELECT id FROM sessions WHERE id = ?", text),
             ("SELECT session_id FROM session_observations WHERE id = ?", text),
             ("SELECT session FROM node WHERE path = ?", text),
-            ("SELECT session_id FROM session_observations WHERE path = ?", text),
+            (f"SELECT session_id FROM session_observations WHERE path = ? AND NOT {GUEST}", text),
             ("SELECT session FROM node WHERE src = ?", text),
             ("SELECT id FROM sessions WHERE provider_session_id = ?", text),
         )

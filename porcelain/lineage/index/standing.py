@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from objstore.snapshot import Snapshot
 
 #: Of the form of the index, and of what is derived; a change of a rule needs another one.
-FORM = 3
+FORM = 5
 
 
 def edition() -> str:

@@ -17,6 +17,16 @@ PUBLIC = frozenset({"export_info", *(table.name for table in TABLES), *(name for
 
 #: How names of values of ``state`` begin that say what else the index holds of what is landed.
 KEPT = "kept/"
+#: Whether a row of ``session_observations`` is of a conversation in the file of another.
+GUEST = "json_type(metadata_json, '$.inside') IS NOT NULL"
+#: What was seen, in stored facts or in the file of another conversation, of tables that have rows of both.
+SEEN = {
+    "labels": "(EXISTS (SELECT 1 FROM fact WHERE fact.id = labels.id) OR target_id IN "
+    f"(SELECT id FROM session_observations WHERE {GUEST}))",
+    "session_observations": f"(EXISTS (SELECT 1 FROM fact WHERE fact.id = session_observations.id) OR {GUEST})",
+    "sessions": "(EXISTS (SELECT 1 FROM fact WHERE fact.id = sessions.id) OR sessions.id IN "
+    f"(SELECT session_id FROM session_observations WHERE {GUEST}))",
+}
 _TABLES = """
 CREATE TABLE state (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE fact (id TEXT PRIMARY KEY, kind TEXT, revision INTEGER, key BLOB, removed INTEGER, token INTEGER)
@@ -52,6 +62,8 @@ CREATE INDEX IF NOT EXISTS node_path ON node (path);
 CREATE INDEX IF NOT EXISTS dangling_missing ON dangling (missing);
 CREATE INDEX IF NOT EXISTS session_observations_session ON session_observations (session_id);
 CREATE INDEX IF NOT EXISTS session_observations_path ON session_observations (path);
+CREATE INDEX IF NOT EXISTS session_observations_guest ON session_observations (session_id)
+  WHERE json_type(metadata_json, '$.inside') IS NOT NULL;
 CREATE INDEX IF NOT EXISTS sessions_native ON sessions (provider_session_id);
 CREATE INDEX IF NOT EXISTS labels_target ON labels (target_id);
 CREATE INDEX IF NOT EXISTS thread_members_session ON thread_members (session_id);

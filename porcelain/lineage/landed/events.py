@@ -8,8 +8,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from porcelain.lineage.facts.identity import event_id
-from porcelain.lineage.facts.projection import Projection
+from porcelain.lineage.facts.projection import Projection, with_columns
 from porcelain.lineage.landed.record_times import record_times
+from porcelain.lineage.landed.strays import Ranges, count_of, within
 from porcelain.providers.records import Page, Record, page_record_ids
 
 #: One event, in the order of the columns of ``schema.EVENTS``, as SQLite holds them.
@@ -18,7 +19,8 @@ EventRow = tuple[str | int | None, ...]
 
 class ObservedFile(Struct, frozen=True, kw_only=True):
     """The file whose events are asked for. ``provider``, ``native_id`` and ``src`` say which pages are its own;
-    ``first_record`` and ``differs`` tell it from earlier states of the same file; ``source`` is its source's id."""
+    ``first_record`` and ``differs`` tell it from earlier states of the same file; ``source`` is its source's id.
+    Where conversations share a file, ``rows`` are those of one of them (see ``strays``), and ``session`` is its."""
 
     observation: str
     session: str | None
@@ -29,6 +31,7 @@ class ObservedFile(Struct, frozen=True, kw_only=True):
     first_record: str | None
     differs: str | None
     records: int
+    rows: Ranges | None = None
 
 
 class EventSource(Protocol):
@@ -44,7 +47,7 @@ EventCount = Callable[[ObservedFile], int]
 
 def stated_count(file: ObservedFile) -> int:
     """An ``EventCount`` for a view whose landed pages are not at hand: what is known of the file."""
-    return file.records
+    return file.records if file.rows is None else count_of(file.rows)
 
 
 def no_events(_file: ObservedFile) -> Iterable[tuple[Page, Sequence[Record]]]:
@@ -56,7 +59,11 @@ def observed_files(projection: Projection) -> Iterator[ObservedFile]:
     """The files of a view, by observation id."""
     providers = {row["id"]: row["provider"] for row in projection.tables["sources"]}
     providers |= {row["id"]: row["provider"] for row in projection.tables["sessions"]}
+    guests = _guests(projection)
     for row in projection.tables["session_observations"]:
+        if row["id"] in guests.places:
+            yield guests.places[row["id"]]
+            continue
         metadata = row["metadata_json"]
         provider = providers.get(row["session_id"]) or providers.get(row["source_id"])
         if provider is None or row["provider_session_id"] is None or "src" not in metadata:
@@ -71,7 +78,39 @@ def observed_files(projection: Projection) -> Iterator[ObservedFile]:
             first_record=metadata.get("first_record"),
             differs=metadata.get("differs"),
             records=metadata.get("records", 0),
+            rows=guests.left.get(row["id"]),
         )
+
+
+class _Guests(Struct):
+    """Conversations in the files of others: what each is of which file, and what is left to the files' own."""
+
+    places: dict[str, ObservedFile]
+    left: dict[str, Ranges]
+
+
+def _guests(projection: Projection) -> _Guests:
+    found = _Guests({}, {})
+    columns = ("id", "session_id", "source_id", "metadata_json")
+    for row in with_columns(projection.tables["session_observations"], *columns):
+        inside = row["metadata_json"].get("inside")
+        if inside is None:
+            continue
+        host = inside["host"]
+        found.left[inside["observation"]] = tuple(map(tuple, inside["left"]))
+        found.places[row["id"]] = ObservedFile(
+            observation=row["id"],
+            session=row["session_id"],
+            source=row["source_id"],
+            provider=host["provider"],
+            native_id=host["native_id"],
+            src=host["src"],
+            first_record=host.get("first_record"),
+            differs=host.get("differs"),
+            records=host["records"],
+            rows=tuple(map(tuple, inside["rows"])),
+        )
+    return found
 
 
 def event_rows(projection: Projection, pages_of: EventSource) -> Iterator[EventRow]:
@@ -80,7 +119,8 @@ def event_rows(projection: Projection, pages_of: EventSource) -> Iterator[EventR
         ordinal = 0
         for page, records in pages_of(file):
             for row in _page_rows(file, page, records, ordinal):
-                yield row
+                if file.rows is None or within(file.rows, ordinal):
+                    yield row
                 ordinal += 1
 
 

@@ -14,6 +14,7 @@ from objstore.store import load
 from porcelain.flow.chain.landed import page_records
 from porcelain.flow.chain.naming import ranked_heads
 from porcelain.lineage.landed.events import ObservedFile
+from porcelain.lineage.landed.strays import count_of
 from porcelain.providers.records import Page, Record, page_record_ids
 
 #: Agents that rewrite a line at the beginning of a file in place.
@@ -61,7 +62,9 @@ class LandedPages:
     def count(self, file: ObservedFile) -> int:
         """How many records of a file were landed: none of one that says what another form of it does, which was."""
         reading = self._reading(file)
-        return 0 if reading is None else reading.records
+        if reading is None:
+            return 0
+        return reading.records if file.rows is None else count_of(file.rows)
 
     def _page(self, page_id: str) -> Page:
         found = self._pages.get(page_id)

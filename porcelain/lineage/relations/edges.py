@@ -18,6 +18,7 @@ from porcelain.lineage.facts.identity import edge_id
 from porcelain.lineage.facts.kinds import Confidence, Fact
 from porcelain.lineage.facts.statements import confidence
 from porcelain.lineage.relations.nodes import Node, Nodes, Said
+from porcelain.lineage.relations.prefixes import graded
 from porcelain.lineage.relations.shared_records import Comparison, Evidence
 
 #: How a pair came to be: what a claim says beyond its type.
@@ -31,6 +32,7 @@ Mode = Literal[
     "records",  # they hold the same records
     "retold",  # the agent calls one a fork, and they say the same under other ids
     "native",  # they carry the same native id
+    "inside",  # the target's records stand in another conversation's file
     "order",  # they stand next to one another in time in one folder
 ]
 
@@ -298,8 +300,9 @@ def same_native(
     nodes: Nodes, claims: Claims, evidence: Evidence, joined: Components, apart: set[tuple[str, str]]
 ) -> Iterator[Claim]:
     """Nodes with one native id, each with the oldest, where nothing else is claimed about the two: that they hold the
-    same records, or else, if nothing has ``joined`` them, just that they carry the id. ``apart`` has pairs of
-    components, in order, that must not come together by this. What is compared goes into ``claims``.
+    same records or begin alike but for their texts (into which a move puts another path), or else, if nothing has
+    ``joined`` them, just that they carry the id. ``apart`` has pairs of components, in order, that must not come
+    together by this. What is compared goes into ``claims``.
     """
     explicit = {"move", "branch", "inferred", "curated"}
     claimed = {(claim.source, claim.target) for claim in claims.all}
@@ -307,15 +310,20 @@ def same_native(
     for found in nodes.of_session.values():
         if len(found) == 1:
             continue
-        oldest, *others = sorted((node for node in found if not node.older), key=lambda node: node.order)
+        current = (node for node in found if not node.older)
+        oldest, *others = sorted(current, key=lambda node: (node.guest_of is not None, node.order))
         for node in others:
             first, second = sorted((joined.of(oldest.id), joined.of(node.id)))
             pair = (oldest.id, node.id)
             settled = pair in claimed or pair[::-1] in claimed or not placed.isdisjoint(pair)
             if (first, second) in apart or (first == second and settled):
                 continue
+            if node.guest_of is not None:
+                yield _inside(oldest, node)
+                joined.join(first, second)
+                continue
             comparison = claims.compared[pair] = evidence.compare(oldest, node)
-            if comparison is not None and comparison.is_evidence:
+            if comparison is not None and (comparison.is_evidence or graded(comparison.prefix) is not None):
                 yield _by_records(oldest, node, comparison)
             elif first != second or _begin_alike(oldest, node):
                 yield Claim(
@@ -329,6 +337,17 @@ def same_native(
             else:
                 continue
             joined.join(first, second)
+
+
+def _inside(own: Node, guest: Node) -> Claim:
+    return Claim(
+        source=own.id,
+        target=guest.id,
+        edge_type="same_session_id",
+        mode="inside",
+        confidence="high",
+        provenance="stated-session",
+    )
 
 
 def _by_records(older: Node, newer: Node, found: Comparison) -> Claim:
@@ -373,9 +392,9 @@ def neighbour_claim(before: str, after: str) -> Claim:
 
 def folder_of(node: Node) -> tuple[str, str] | None:
     """Host and working directory in which a node has neighbours; None for one that has none anywhere."""
-    return (
-        (node.host, node.cwds[0]) if node.cwds and node.first and not (node.older or node.stand_in) else None
-    )
+    if node.older or node.stand_in or node.guest_of is not None:
+        return None
+    return (node.host, node.cwds[0]) if node.cwds and node.first else None
 
 
 def _neighbours(nodes: Nodes) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 
 from porcelain.lineage.facts.identity import observation_id, session_id, source_id
 from porcelain.lineage.facts.kinds import Fact
+from porcelain.lineage.landed.strays import Part, Ranges
 from porcelain.lineage.tables.columns import FILE_EVIDENCE, GONE
 
 #: The source of files that are only named, one for each host.
@@ -30,6 +31,8 @@ class Node(Struct, frozen=True, kw_only=True):
     """One transcript. ``id`` is the observation's; ``path`` is whole; ``cwds`` in the order in which they were first
     stated; ``links`` what the provider states about where it comes from (see ``reports.LINKS``). ``named`` marks a file
     that is only named, ``older`` an earlier state of a rewritten file, ``stand_in`` a session without its transcript.
+    Where conversations share a file, ``rows`` are those of this one, ``part`` says what else is known
+    of those of a guest, and ``guest_of`` is the node of the conversation whose file it is (see ``guests``).
     """
 
     id: str
@@ -51,6 +54,9 @@ class Node(Struct, frozen=True, kw_only=True):
     stand_in: bool = False
     cwds: tuple[str, ...] = ()
     links: dict[str, list[str]] = field(default_factory=dict)
+    rows: Ranges | None = None
+    guest_of: Node | None = None
+    part: Part | None = None
 
     @property
     def order(self) -> tuple[str, str, str]:

@@ -270,11 +270,17 @@ def _by_records(pair: Pair, claim: Claim, found: Comparison) -> Decision:
         "fork",
         "shared-records",
         "medium",
-        f"{found.shared} records are in both, and nothing says how they came there",
+        f"{_in_both(found)}, and nothing says how they came there",
         change,
         by=claim,
         joins=True,
     )
+
+
+def _in_both(found: Comparison) -> str:
+    if found.is_evidence:
+        return f"{found.shared} records are in both"
+    return f"the first {found.prefix.shared} records of both are alike"
 
 
 def _shared(prefix: Prefix) -> str:
@@ -282,6 +288,18 @@ def _shared(prefix: Prefix) -> str:
 
 
 def _native(pair: Pair) -> Decision | None:
+    claim = pair.with_mode("inside")
+    if claim is not None:
+        return pair.decision(
+            "sibling",
+            "in-another-file",
+            claim.confidence,
+            "records of the same conversation stand in the file of another",
+            "nothing but the records themselves",
+            by=claim,
+            joins=True,
+            copy=True,
+        )
     claim = pair.with_mode("native")
     if claim is not None and claim.edge_type == "manual_copy":
         return pair.decision(

@@ -22,6 +22,7 @@ from objstore.snapshot import Snapshot
 from objstore.store import load
 from porcelain.lineage.landed.events import ObservedFile
 from porcelain.lineage.landed.pages import LandedPages
+from porcelain.lineage.landed.strays import Part, is_mixed, parts, within
 from porcelain.lineage.relations.nodes import Node
 from porcelain.lineage.relations.prefixes import Prefix
 from porcelain.providers.records import Record, page_record_ids
@@ -67,6 +68,12 @@ class Evidence(Protocol):
     def retold(self, source: Node, target: Node) -> int:
         """How many records from the beginning on say the same in both, under whatever ids and times."""
 
+    def parts(self, node: Node, /) -> Sequence[Part]:
+        """What of a transcript belongs to which conversation, its own part first; nothing where all is its own."""
+
+    def record_ids(self, node: Node, /) -> Sequence[str]:
+        """The ids of a node's records in order."""
+
 
 class NoEvidence:
     """For a fold whose landed records are not at hand."""
@@ -79,6 +86,12 @@ class NoEvidence:
 
     def retold(self, source: Node, target: Node) -> int:
         return 0
+
+    def parts(self, node: Node) -> Sequence[Part]:
+        return ()
+
+    def record_ids(self, node: Node) -> Sequence[str]:
+        return ()
 
 
 class LandedEvidence:
@@ -105,7 +118,7 @@ class LandedEvidence:
         return (key for key in self._view.keys_from(prefix, None) if self._view.kind(key) == "record")
 
     def compare(self, source: Node, target: Node) -> Comparison | None:
-        left, right = self._record_ids(source), self._record_ids(target)
+        left, right = self.record_ids(source), self.record_ids(target)
         if not left or not right:
             return None
         place = {record: row for row, record in reversed(list(enumerate(left)))}
@@ -137,9 +150,11 @@ class LandedEvidence:
 
     def _told(self, node: Node) -> Iterator[tuple[object, ...]]:
         """What the records of a transcript say, each without its ids and times; only as many are read as are taken."""
+        number = 0
         for page in self._pages.pages(observed(node)):
             for record in page_record_ids(page):
-                said = _said(self._record(record))
+                said = _said(self._record(record)) if within(node.rows, number) else None
+                number += 1
                 if said is not None:
                     yield said
 
@@ -166,12 +181,20 @@ class LandedEvidence:
                 return i, j
         return None
 
-    def _record_ids(self, node: Node) -> list[str]:
+    def parts(self, node: Node) -> Sequence[Part]:
+        file = observed(node)
+        if not is_mixed(self._pages.pages(file), node.native_id):
+            return ()
+        return parts(node.native_id, list(self._pages(file)))
+
+    def record_ids(self, node: Node) -> list[str]:
         """All ids of a transcript's records; those of the last few transcripts are held."""
         found = self._ids.get(node.id)
         if found is None:
             text = "".join(page.records for page in self._pages.pages(observed(node)))
             found = [text[at : at + 64] for at in range(0, len(text), 64)]
+            if node.rows is not None:
+                found = [name for start, end in node.rows for name in found[start:end]]
             while len(self._ids) >= 8:
                 del self._ids[next(iter(self._ids))]
             self._ids[node.id] = found
@@ -186,8 +209,9 @@ class LandedEvidence:
         return found
 
     def keys(self, node: Node) -> array[int]:
-        """The first 8 bytes of each record id of a transcript, as signed numbers."""
-        return record_keys(self._pages, observed(node))
+        """The first 8 bytes of each record id of a transcript, as signed numbers; none of a guest, whose host has
+        them."""
+        return array("q") if node.guest_of is not None else record_keys(self._pages, observed(node))
 
 
 def record_keys(pages: LandedPages, file: ObservedFile) -> array[int]:
@@ -232,9 +256,17 @@ class Known:
     def retold(self, source: Node, target: Node) -> int:
         return self._retold.get((source.id, target.id), 0)
 
+    def parts(self, node: Node) -> Sequence[Part]:
+        return ()
+
+    def record_ids(self, node: Node) -> Sequence[str]:
+        return ()
+
 
 def observed(node: Node) -> ObservedFile:
-    """The file of a node, as pages are asked for."""
+    """The file of a node, as pages are asked for: of a guest that of its host."""
+    if node.guest_of is not None:
+        return observed(node.guest_of)
     return ObservedFile(
         observation=node.id,
         session=node.session,

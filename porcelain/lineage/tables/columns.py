@@ -64,6 +64,8 @@ GONE = "gone"
 DAMAGE = "damage"
 PENDING = "pending"
 CONFLICT = "conflict"
+#: That a conversation stands in the file of another, which is nothing wrong with what is known of it.
+INSIDE = "inside"
 
 
 class Column(Struct, frozen=True, kw_only=True):

@@ -75,7 +75,8 @@ TABLES: tuple[Table, ...] = (
         "sessions",
         "session",
         "Conversations, each with all copies of it. Times and counts come from the observations: files with the same "
-        "first record are copies of one another and the longest of them counts.",
+        "first record are copies of one another and the longest of them counts. Records that stand in the file of "
+        "another conversation count for the one that they name, once.",
         (
             need("provider"),
             need("provider_session_id"),
@@ -97,7 +98,8 @@ TABLES: tuple[Table, ...] = (
         "session_observations",
         "observation",
         "Files in which a conversation was seen. `path` is the source's uri and the path within it; `presence` says "
-        "whether the file was there when it was last looked for.",
+        "whether the file was there when it was last looked for. Where `metadata` has `inside`, "
+        "its records stand in the file of another: `path` is that file, `inside` says whose it is and which rows.",
         (
             reference("session_id", "sessions"),
             reference("source_id", "sources"),
@@ -122,7 +124,8 @@ TABLES: tuple[Table, ...] = (
         "events",
         "event",
         "Landed records, each at its place in a file: `row_number` is the line, `ordinal` the place among the records "
-        "of the file, both as numbered when it was landed. No text of a message is in here.",
+        "of the file, both as numbered when it was landed. `session_id` is the conversation that the record names. No "
+        "text of a message is in here.",
         (
             reference("session_id", "sessions"),
             reference("source_id", "sources"),

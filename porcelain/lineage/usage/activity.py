@@ -7,17 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import msgspec
-from msgspec import Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from objstore.snapshot import Snapshot
 from porcelain.flow.chain.landed import page_records, pages
 from porcelain.lineage.landed.record_times import record_times
+from porcelain.lineage.landed.strays import TELLING, is_mixed, owners
 from porcelain.lineage.usage.blocks import blocks_of
 from porcelain.lineage.usage.rules import Tokens, tokens_of
 from porcelain.providers.records import Page, Record
 
 #: Of the form of the values; a change of it or of the rules needs another one.
-VERSION = 3
+VERSION = 4
 #: Agents whose records name the one before them.
 _TREES = frozenset({"claude", "factory", "oh-my-pi", "pi"})
 _KEY_BYTES = 16
@@ -49,7 +50,9 @@ class FileActivity(Struct, frozen=True, array_like=True):
 
 class Activity(Struct, frozen=True, array_like=True):
     """A conversation. ``head`` is that of the landing chain it was made from; ``forked_from`` what the agent says that
-    it was forked from; ``astray`` counts the records that follow one which none of its files has."""
+    it was forked from; ``astray`` counts the records that follow one which none of its files has. ``guests`` are the
+    conversations that stand in its files (see ``landed.strays``), by native id, with the same files in the same order.
+    """
 
     version: int
     head: bytes
@@ -61,6 +64,7 @@ class Activity(Struct, frozen=True, array_like=True):
     folders: list[str]
     calls: list[Call]
     astray: int = 0
+    guests: list[tuple[str, Activity]] = []
 
 
 def _landed(view: Snapshot, head: bytes) -> Iterator[tuple[Page, list[Record]]]:
@@ -70,15 +74,53 @@ def _landed(view: Snapshot, head: bytes) -> Iterator[tuple[Page, list[Record]]]:
 
 def activity_at(view: Snapshot, provider: str, head: bytes) -> Activity:
     """The activity of the conversation whose landing chain stands at ``head``, worked out anew."""
-    return activity_of(provider, head, _landed(view, head))
+    found = activity_of(provider, head, _landed(view, head))
+    if found is None:
+        found = shared_activity(provider, head, list(_landed(view, head)))
+    return found
 
 
-def activity_of(provider: str, head: bytes, landed: Iterable[tuple[Page, list[Record]]]) -> Activity:
-    """The activity of a conversation from its pages in landing order."""
+def activity_of(provider: str, head: bytes, landed: Iterable[tuple[Page, list[Record]]]) -> Activity | None:
+    """The activity of a conversation from its pages in landing order; None for one whose files name another, of which
+    all pages are needed at once."""
     adding = _Adding(provider)
     for page, records in landed:
+        if provider in TELLING and is_mixed((page,), page.conversation):
+            return None
         adding.page(page, records)
     return adding.result(head)
+
+
+def shared_activity(provider: str, head: bytes, landed: Sequence[tuple[Page, list[Record]]]) -> Activity:
+    """The same where others may stand in its files: what is theirs goes to ``guests``."""
+    owner = [[page.conversation] * len(page.lengths) for page, _ in landed]
+    for reading in _readings(landed):
+        runs = owners(landed[reading[0]][0].conversation, [landed[number] for number in reading])
+        names = iter([name for name, start, end in runs for _ in range(start, end)])
+        for number in reading:
+            owner[number] = [next(names) for _ in owner[number]]
+    own = landed[0][0].conversation if landed else ""
+    adding = {own: _Adding(provider)}
+    for (page, records), whose in zip(landed, owner, strict=True):
+        for name in {own, *whose}:
+            mine = adding.setdefault(name, _Adding(provider))
+            mine.page(page, records, None if {name} == set(whose) else [one == name for one in whose])
+    sources = list(dict.fromkeys(page.src for page, _ in landed))
+    guests = [(name, adding[name].result(head, sources)) for name in sorted(adding.keys() - {own})]
+    return msgspec.structs.replace(adding[own].result(head, sources), guests=guests)
+
+
+def _readings(landed: Sequence[tuple[Page, list[Record]]]) -> Iterator[list[int]]:
+    """The numbers of the pages of each reading of a main transcript."""
+    found: dict[str, list[int]] = {}
+    for number, (page, _) in enumerate(landed):
+        if page.kind != "transcript" or page.stream not in ("main", UNSET):
+            continue
+        before = found.get(page.src)
+        if before and page.offset <= landed[before[-1]][0].offset:
+            yield found.pop(page.src)
+        found.setdefault(page.src, []).append(number)
+    yield from found.values()
 
 
 class _File:
@@ -108,7 +150,8 @@ class _Adding:
         self._ids: set[str] = set()
         self._parents: list[str] = []
 
-    def page(self, page: Page, records: list[Record]) -> None:
+    def page(self, page: Page, records: list[Record], mine: Sequence[bool] | None = None) -> None:
+        """Add a page, or those of its rows that are ``mine``."""
         file = self._files.setdefault(page.src, _File(len(self._files)))
         if page.offset <= file.offset:  # read from the beginning again: another reading
             self._done += file.calls.values()
@@ -119,6 +162,8 @@ class _Adding:
         clock = ""
         for row, (record, time) in enumerate(zip(records, record_times(page, records), strict=True)):
             values = spans.get(row, values)
+            if mine is not None and not mine[row]:
+                continue
             if not self._forked_from and "forked_from" in values:
                 self._forked_from = values["forked_from"]
             file.records += 1
@@ -182,13 +227,22 @@ class _Adding:
             return [self._provider, "call", call]
         return [self._provider, "entry", own or call, like] if own or call else []
 
-    def result(self, head: bytes) -> Activity:
+    def result(self, head: bytes, sources: Iterable[str] = ()) -> Activity:
+        """What was added, with the files ``sources`` first."""
         for file in self._files.values():
             self._done += file.calls.values()
+        none = _File(0)
+        names = list(dict.fromkeys((*sources, *self._files)))
+        place = {self._files[src].number: number for number, src in enumerate(names) if src in self._files}
+        files = [(src, self._files.get(src, none)) for src in names]
+        done = [
+            call if place[call.file] == call.file else msgspec.structs.replace(call, file=place[call.file])
+            for call in self._done
+        ]
         calls = [
             # A total of a session without a time of its own was last true when the session ended.
             call if call.time else msgspec.structs.replace(call, time=self._last)
-            for call in self._done
+            for call in done
         ]
         return Activity(
             version=VERSION,
@@ -196,10 +250,7 @@ class _Adding:
             forked_from=self._forked_from,
             first=self._first,
             last=self._last,
-            files=[
-                FileActivity(src, file.records, file.timed, blocks_of(file.times))
-                for src, file in self._files.items()
-            ],
+            files=[FileActivity(src, file.records, file.timed, blocks_of(file.times)) for src, file in files],
             models=list(self._models),
             folders=list(self._folders),
             calls=calls,

@@ -15,7 +15,7 @@ from msgspec import Struct
 from objstore.database import Database
 from objstore.errors import Conflict
 from objstore.garbage import without_gc
-from objstore.refs import unquote
+from objstore.refs import quote, unquote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.workers import Serve, run_tasks
@@ -31,12 +31,14 @@ _BUNDLE = 128
 
 
 class Measured(Struct, frozen=True):
-    """A conversation and its activity. ``name`` is that of its chains, ``native_id`` the agent's id of it."""
+    """A conversation and its activity. ``name`` is that of its chains, ``native_id`` the agent's id of it. A ``guest``
+    stands in the files of the one before it, which have the same numbers."""
 
     provider: str
     name: str
     native_id: str
     activity: Activity
+    guest: bool = False
 
 
 class _Stamp(Struct, frozen=True, array_like=True):
@@ -82,9 +84,14 @@ def measured(store: Store, on_conversation: Callable[[], object] = lambda: None)
                         keep = keep and _kept(store, fresh)
                         fresh, size = {}, 0
                 other = _beside(found, said)
-                if other is not None:
-                    said.append(found)
-                    yield Measured(provider=provider, name=name, native_id=native_id, activity=other)
+                if other is None:
+                    continue
+                said.append(found)
+                yield Measured(provider=provider, name=name, native_id=native_id, activity=other)
+                for guest, activity in other.guests:
+                    yield Measured(
+                        provider=provider, name=quote(guest), native_id=guest, activity=activity, guest=True
+                    )
         fresh.update((key, None) for key, _ in view.derived_items(PREFIX) if key not in known)
         if keep:
             _kept(store, fresh)
@@ -163,6 +170,9 @@ def _beside(activity: Activity, said: Sequence[Activity]) -> Activity | None:
     has. None where nothing is left."""
     if not said:
         return activity
+    if activity.guests:  # whose files are not gone through one by one: all of it, or nothing
+        same = msgspec.structs.replace(activity, head=b"")
+        return None if any(msgspec.structs.replace(one, head=b"") == same for one in said) else activity
     calls: dict[str, set[tuple[bytes, bytes]]] = {}
     blocks: dict[str, list[tuple[int, int]]] = {}
     for one in said:

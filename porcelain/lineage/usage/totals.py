@@ -123,14 +123,15 @@ def counted(conversations: Iterable[Measured]) -> Connection:
     for table in (_STATED, _KNOWN, _RANKS, _ONCE, *TABLES.values()):
         sorter.execute(table)
     sorter.execute("BEGIN")
-    files = 0
+    files = before = 0
     for one in conversations:
         number = len(order)
         order.append((one.activity.forked_from != "", one.activity.first or "~", one.provider, one.name))
         sorter.execute("INSERT INTO usage_session VALUES (?, ?, ?)", (number, one.provider, one.native_id))
-        rows = _rows(one, number, files, names)
+        rows = _rows(one, number, before if one.guest else files, names)
         sorter.executemany(f"INSERT INTO stated VALUES ({','.join('?' * 12)})", rows)
-        files += len(one.activity.files)
+        if not one.guest:
+            before, files = files, files + len(one.activity.files)
         if one.provider == "factory" and one.activity.calls:
             factory[one.native_id] = (one.activity.forked_from, one.activity.calls[-1].tokens)
     # What is no fork may claim a call first, then the oldest.

@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.facts.projection import Dangling, Projection, Row
-from porcelain.lineage.tables.columns import FILE_EVIDENCE
+from porcelain.lineage.tables.columns import FILE_EVIDENCE, INSIDE
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.names import Names
 from porcelain.lineage.views.view_document import Document, Grid, Section
@@ -139,14 +139,25 @@ def _about_files(rows: Iterable[Row], names: Names, sessions: dict[str, str | No
             provenance="",
         )
         for row in rows
-        if row["kind"] == FILE_EVIDENCE and row["target_id"] in sessions
+        if row["kind"] == FILE_EVIDENCE
+        and row["data_json"].get("state") != INSIDE  # said of the file that it stands in
+        and row["target_id"] in sessions
     ]
 
 
 def _strays(projection: Projection, names: Names) -> list[Finding]:
     """Lines of one conversation in a file of another. In a fork of Codex they are its origin's, which is an edge; the
     file of a subagent may have an id of its own."""
-    known = {(row["provider"], row["provider_session_id"]) for row in projection.tables["sessions"]}
+    with_file = {
+        row["session_id"]
+        for row in projection.tables["session_observations"]
+        if "inside" not in row["metadata_json"]
+    }
+    known = {
+        (row["provider"], row["provider_session_id"])
+        for row in projection.tables["sessions"]
+        if row["id"] in with_file
+    }
     providers = {row["id"]: row["provider"] for row in projection.tables["sessions"]}
     found = []
     for row in projection.tables["session_observations"]:

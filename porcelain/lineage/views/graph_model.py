@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from porcelain.lineage.facts.projection import Projection, Row, records, with_columns
+from porcelain.lineage.facts.projection import Projection, Row, hosts_of, records, with_columns
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.names import Names
 
@@ -44,7 +44,8 @@ class Node(Struct, frozen=True, kw_only=True):
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """How two nodes hang together. ``rule`` says by which rule that was decided; ``time`` is that of the event."""
+    """How two nodes hang together. ``rule`` says by which rule that was decided; ``time`` is that of the event;
+    ``origin`` is what the source is called."""
 
     source: str
     target: str
@@ -53,6 +54,7 @@ class Link(Struct, frozen=True, kw_only=True):
     rule: str
     time: str | None = None
     subagent: bool = False
+    origin: str = ""
 
 
 class Placed(Struct, frozen=True, kw_only=True):
@@ -146,6 +148,17 @@ class _Making:
             )
         )
         self._links = _grouped(tables["thread_edges"])
+        left = {
+            row["metadata_json"].get("source_observation_id")
+            for rows in self._links.values()
+            for row in rows
+            if row["relation"] == "context_jump"
+        }
+        self._left = {
+            thread
+            for thread, rows in (members.items() if left else ())
+            if any(row["observation_id"] in left for row in rows)
+        }
         self.wanted = {
             thread
             for thread, rows in members.items()
@@ -163,6 +176,7 @@ class _Making:
             for row in with_columns(tables["session_observations"], *_FILE)
             if row["id"] in mine
         }
+        self._hosts = hosts_of(with_columns(tables["session_observations"], "id", "metadata_json"))
         own = {row["session_id"] for row in self._files.values()}
         columns: tuple[str, ...] = ("id", "provider", "provider_session_id")
         self._sessions = {
@@ -188,8 +202,10 @@ class _Making:
         )
 
     def has_jump(self, thread: str) -> bool:
-        """Whether a thread begins with a jump from another."""
-        return any(row["relation"] == "context_jump" for row in self._links.get(thread, ()))
+        """Whether a thread begins with a jump from another, or is what one led away from."""
+        return thread in self._left or any(
+            row["relation"] == "context_jump" for row in self._links.get(thread, ())
+        )
 
     def thread(self, row: Row, around: str | None, hops: int | None) -> Thread | None:
         """The thread of a row, limited to what is near ``around``; None where nothing of it is."""
@@ -228,16 +244,17 @@ class _Making:
     def _node(self, file: Row, role: str) -> Node:
         session = self._sessions[file["session_id"]]
         topology = self._kind == "topology"
+        host = self._hosts.get(file["id"])
         return Node(
             id=session["id"] if topology else file["id"],
             session=session["id"],
-            label=self._names.session(session["id"]) if topology else self._names.observation(file["id"]),
+            label=self._name(session["id"] if topology else file["id"]),
             provider=session["provider"],
             native_id=session["provider_session_id"] or "",
             path=file["path"] or "",
-            records=records(file),
-            first=file["first_event_at"],
-            last=file["last_event_at"],
+            records=host.records if host is not None else records(file),
+            first=host.first if host is not None else file["first_event_at"],
+            last=host.last if host is not None else file["last_event_at"],
             present=file["presence"] == "present",
             role=role,
             marks=tuple(sorted(self._marks.get(file["id"], ()))),
@@ -262,9 +279,13 @@ class _Making:
                 rule=metadata.get("rule", ""),
                 time=edge["timestamp"] if edge is not None else None,
                 subagent=metadata.get("subagent", False),
+                origin=self._name(source),
             )
             found.append(link)
         return list(dict.fromkeys(found))
+
+    def _name(self, node: str) -> str:
+        return self._names.session(node) if self._kind == "topology" else self._names.observation(node)
 
     def _weak(self, row: Row) -> Link:
         topology = self._kind == "topology"

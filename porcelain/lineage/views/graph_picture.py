@@ -5,7 +5,7 @@ from __future__ import annotations
 from porcelain.lineage.views import svg_drawing as svg
 from porcelain.lineage.views.graph_lanes import lanes_of
 from porcelain.lineage.views.graph_model import Placed, Thread
-from porcelain.lineage.views.graph_words import facts_of, link_words, state_of
+from porcelain.lineage.views.graph_words import also_words, facts_of, link_words, state_of
 
 _ROW = 44
 _LANE = 20
@@ -33,7 +33,6 @@ def thread_picture(thread: Thread) -> str:
     """The SVG element of a thread."""
     deepest = min(max((placed.depth for placed in thread.placed), default=0), _LAST_LANE)
     left = _LEFT + deepest * _LANE + 22
-    names = {placed.node.id: placed.node.label for placed in thread.placed}
     lines: list[str] = []
     dots: list[str] = []
     words: list[str] = []
@@ -45,7 +44,7 @@ def thread_picture(thread: Thread) -> str:
         node = placed.node
         tone = "resume" if node.resume else "here" if node.present else "absent"
         dots.append(svg.dot(_x(placed), _y(row), 5, tone, " ".join(state_of(node)) or "here"))
-        said, end = _words(placed, left, _y(row), names)
+        said, end = _words(placed, left, _y(row))
         words += said
         width = max(width, end)
     stripes = [
@@ -71,7 +70,7 @@ def _path(parent: Placed, parent_row: int, placed: Placed, row: int) -> str:
     return f"M{x} {y}V{svg.number(_y(row) - 9)}q0 9 9 9H{svg.number(_x(placed) - 5)}"
 
 
-def _words(placed: Placed, left: float, y: float, names: dict[str, str]) -> tuple[list[str], float]:
+def _words(placed: Placed, left: float, y: float) -> tuple[list[str], float]:
     """The two lines of words of a node, and where they end."""
     node = placed.node
     parts = [svg.text(left, y - 1, node.label, _LABEL, title=node.path, path=node.label.startswith("/"))]
@@ -85,9 +84,6 @@ def _words(placed: Placed, left: float, y: float, names: dict[str, str]) -> tupl
         element, width = svg.chip(x, y - 1, said, tone, title)
         parts.append(element)
         x += width + 6
-    also = "".join(
-        f"; also {link_words(link)} of {names.get(link.source, link.source)}" for link in placed.also
-    )
-    facts = facts_of(node) + also
+    facts = "; ".join([facts_of(node), *also_words(placed)])
     parts.append(svg.text(left, y + 15, facts, _FACTS, small=True))
     return parts, max(x, left + min(svg.width_of(facts, small=True), _FACTS))

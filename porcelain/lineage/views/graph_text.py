@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.views.graph_lanes import Lanes, lanes_of
-from porcelain.lineage.views.graph_model import Graph, Node, Placed, Thread
+from porcelain.lineage.views.graph_model import Graph, Placed, Thread
 from porcelain.lineage.views.graph_picture import thread_picture
-from porcelain.lineage.views.graph_words import facts_of, link_words, state_of, when
+from porcelain.lineage.views.graph_words import also_words, facts_of, link_words, state_of, when
 from porcelain.lineage.views.view_document import Document, Grid, Section
 
 #: Above this many threads a page begins with a list of them.
@@ -76,9 +76,8 @@ def _section(thread: Thread, pictures: bool) -> Section:
 
 def thread_lines(thread: Thread) -> Iterator[str]:
     """A thread as lines of text: one for each node."""
-    names = {placed.node.id: placed.node for placed in thread.placed}
     for placed, lanes in zip(thread.placed, lanes_of(thread.placed), strict=True):
-        yield f"{_branch(placed, lanes, thread)}{_node(placed, names)}"
+        yield f"{_branch(placed, lanes, thread)}{_node(placed)}"
 
 
 def _branch(placed: Placed, lanes: Lanes, thread: Thread) -> str:
@@ -93,11 +92,10 @@ def _branch(placed: Placed, lanes: Lanes, thread: Thread) -> str:
     return before + ("◆ " if placed.node.resume else "● " if placed.node.present else "○ ")
 
 
-def _node(placed: Placed, names: dict[str, Node]) -> str:
+def _node(placed: Placed) -> str:
     node = placed.node
     said = [node.label, f"({facts_of(node)})"]
     if placed.below is not None:
         said.append(f"[{link_words(placed.below)}]")
-    said += [f"[also {link_words(link)} of {names[link.source].label if link.source in names else link.source}]"
-             for link in placed.also]  # fmt: skip
+    said += [f"[{words}]" for words in also_words(placed)]
     return "  ".join([*said, *state_of(node)])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbing.output import counted
-from porcelain.lineage.views.graph_model import Link, Node
+from plumbing.interface.output import counted
+from porcelain.lineage.views.graph_model import Link, Node, Placed
 
 
 def facts_of(node: Node) -> str:
@@ -30,6 +30,12 @@ def link_words(link: Link) -> str:
     """A relation with its confidence."""
     word = "subagent" if link.subagent else link.relation.replace("_", " ")
     return f"{word}, {link.confidence}"
+
+
+def also_words(placed: Placed) -> list[str]:
+    """Where a node comes from beside what it hangs below."""
+    word = "also " if placed.below is not None else ""
+    return [f"{word}{link_words(link)} from {link.origin or link.source}" for link in placed.also]
 
 
 def when(time: str | None) -> str:

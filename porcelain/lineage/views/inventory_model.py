@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from plumbing.output import counted, human_size
-from porcelain.lineage.facts.projection import Projection, records, with_columns
+from plumbing.interface.output import counted, human_size
+from porcelain.lineage.facts.projection import Projection, hosts_of, records, with_columns
 from porcelain.lineage.tables.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.names import Names
@@ -20,11 +20,13 @@ _STATES = (DAMAGE, PENDING, CONFLICT)
 
 class Item(Struct, frozen=True, kw_only=True):
     """One file. ``states`` are what evidence says of it (``damage pending conflict``), ``marks`` words of retention,
-    ``backups`` how many backups have it."""
+    ``backups`` how many backups have it; ``inside`` is the conversation whose file it is, where that is another.
+    Records and times of a file that others stand in are those of its own conversation."""
 
     observation: str
     session: str
     provider: str
+    native_id: str
     label: str
     project: str
     source: str
@@ -39,6 +41,7 @@ class Item(Struct, frozen=True, kw_only=True):
     states: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     backups: int = 0
+    inside: str = ""
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
@@ -66,6 +69,7 @@ def make_inventory(projection: Projection, priority: Sequence[str] = LABEL_PRIOR
         if row["session_observation_id"] is not None and row["presence"] == "present":
             backups[row["session_observation_id"]].add(row["snapshot_label"])
     items = []
+    hosts = hosts_of(with_columns(tables["session_observations"], "id", "metadata_json"))
     for row in tables["session_observations"]:
         session = sessions.get(row["session_id"])
         source = sources.get(row["source_id"])
@@ -74,20 +78,22 @@ def make_inventory(projection: Projection, priority: Sequence[str] = LABEL_PRIOR
                 observation=row["id"],
                 session=row["session_id"] or "",
                 provider=session["provider"] if session is not None else "-",
+                native_id=row["provider_session_id"] or "",
                 label=names.observation(row["id"]),
                 project=names.project(session["id"]) if session is not None else "",
                 source=source["uri"] if source is not None else "",
                 path=row["path"] or "",
                 kind=row["metadata_json"].get("kind", "transcript"),
                 present=row["presence"] == "present",
-                size=row["file_size"],
-                records=records(row),
-                first=row["first_event_at"],
-                last=row["last_event_at"],
+                size=row["file_size"] if "inside" not in row["metadata_json"] else None,
+                records=hosts[row["id"]].records if row["id"] in hosts else records(row),
+                first=hosts[row["id"]].first if row["id"] in hosts else row["first_event_at"],
+                last=hosts[row["id"]].last if row["id"] in hosts else row["last_event_at"],
                 modified=row["file_mtime"],
                 states=tuple(sorted(states.get(row["id"], ()))),
                 marks=tuple(sorted(marks.get(row["id"], ()))),
                 backups=len(backups.get(row["id"], ())),
+                inside=row["metadata_json"].get("inside", {}).get("host", {}).get("native_id", ""),
             )
         )
     items.sort(key=lambda one: (one.provider, one.project, one.path, one.observation))
@@ -96,8 +102,9 @@ def make_inventory(projection: Projection, priority: Sequence[str] = LABEL_PRIOR
 
 def inventory_document(inventory: Inventory) -> Document:
     """The document of an inventory: sums for each agent, then every file."""
-    absent = sum(not one.present for one in inventory.items)
-    says = (f"{counted(len(inventory.items), 'file')}, {absent:,} of them gone.",)
+    files = [one for one in inventory.items if not one.inside]
+    absent = sum(not one.present for one in files)
+    says = (f"{counted(len(files), 'file')}, {absent:,} of them gone.",)
     by_provider: dict[str, list[Item]] = defaultdict(list)
     for one in inventory.items:
         by_provider[one.provider].append(one)
@@ -105,10 +112,10 @@ def inventory_document(inventory: Inventory) -> Document:
         (
             provider,
             f"{len({one.session for one in items}):,}",
-            f"{len(items):,}",
+            f"{sum(not one.inside for one in items):,}",
             f"{sum(one.records for one in items):,}",
             human_size(sum(one.size or 0 for one in items)),
-            f"{sum(not one.present for one in items):,}",
+            f"{sum(not (one.present or one.inside) for one in items):,}",
             f"{sum(bool(one.states) for one in items):,}",
         )
         for provider, items in sorted(by_provider.items())
@@ -135,6 +142,7 @@ def inventory_document(inventory: Inventory) -> Document:
 def remarks(item: Item) -> list[str]:
     """What is remarkable about a file."""
     said = [] if item.kind == "transcript" else [item.kind.replace("_", " ")]
+    said += [f"{item.native_id[:13]} in it"] if item.inside else []
     said += [] if item.present else ["gone"]
     said += [{"conflict": "rewritten", "damage": "damaged"}.get(state, state) for state in item.states]
     said += [mark.replace("_", " ") for mark in item.marks]

@@ -82,12 +82,17 @@ def _listed(
 
 def _names(labels: Iterable[Row]) -> dict[tuple[str, str], Row]:
     """The label that holds, by target and type: one still valid before others, then a curator's, then
-    the latest; an empty one clears."""
+    the latest (of folders the first); an empty one clears."""
     held: dict[tuple[str, str], Row] = {}
     for row in labels:
         key = (row["target_id"], row["label_type"])
-        if key not in held or _weight(row) > _weight(held[key]):
+        before = held.get(key)
+        if before is None:
             held[key] = row
+        elif key[1] == "cwd" and _weight(row)[:2] == _weight(before)[:2]:
+            held[key] = min(row, before, key=_weight)
+        else:
+            held[key] = max(row, before, key=_weight)
     return {key: row for key, row in held.items() if row["value"]}
 
 

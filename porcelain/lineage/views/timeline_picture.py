@@ -16,7 +16,11 @@ _LEAST = 2.5
 _DATES = 500
 #: Pixels between two marks of the axis, at least: a date takes 67.
 _BETWEEN = 84
-_STEPS = (DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 182 * DAY, 365 * DAY)
+_HOUR = DAY // 24
+#: Of a time so short that it has hardly any midnight in it, hours are marked too.
+_HOURS: tuple[int, ...] = (_HOUR // 12, _HOUR // 4, _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR)
+_SHORT = 3 * DAY
+_STEPS: tuple[int, ...] = (DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 91 * DAY, 182 * DAY, 365 * DAY)
 
 
 def timeline_picture(timeline: Timeline) -> str:
@@ -81,13 +85,13 @@ def _bars(line: Line, axis: Axis, middle: float, height: float) -> list[str]:
 
 
 def _axis(axis: Axis, bottom: float, dates: list[float]) -> list[str]:
-    """Dates in the lines ``dates``, and where a quiet time is left out."""
+    """Dates, within a day hours, in the lines ``dates``, and where a quiet time is left out."""
     left = _LABEL + _GAP
     parts = []
     for start, end in axis.gaps:
         x = left + (axis.x(start) + axis.x(end)) / 2
         parts.append(svg.line(f"M{svg.number(x)} {_TOP - 8}V{svg.number(bottom)}", "gap"))
-    last = -1.0 * _BETWEEN
+    last, day = -1.0 * _BETWEEN, ""
     for start, end in axis.pieces:
         step = _step(axis, start, end)
         time = start
@@ -95,16 +99,17 @@ def _axis(axis: Axis, bottom: float, dates: list[float]) -> list[str]:
             x = axis.x(time)
             if x - last >= _BETWEEN and x <= _TIME - 60:
                 parts.append(svg.line(f"M{svg.number(left + x)} {_TOP - 8}V{svg.number(bottom)}", "rule"))
+                said = time_of(time)[11:16] if day_of(time) == day else day_of(time)
                 for y in dates:
-                    parts.append(svg.text(left + x, y, day_of(time), 80, small=True))
-                last = x
-            time = (time // DAY) * DAY + step
+                    parts.append(svg.text(left + x, y, said, 80, small=True))
+                last, day = x, day_of(time)
+            time = (time // min(step, DAY)) * min(step, DAY) + step
     return parts
 
 
 def _step(axis: Axis, start: int, end: int) -> int:
     pixels = axis.x(end) - axis.x(start)
-    for step in _STEPS:
+    for step in (*(_HOURS if end - start < _SHORT else ()), *_STEPS):
         if (end - start) / step * _BETWEEN <= max(pixels, 1):
             return step
     return _STEPS[-1]

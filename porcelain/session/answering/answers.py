@@ -2,7 +2,8 @@
 
 ``answer/<cache_key>/<answer id>`` is a set of refs, so that two stores unite without a choice: of several answers the
 earliest is served, of equally early ones that with the smallest id. One that another store made is served only after
-its claims were checked against its passages here. Which state an answer is in are facts on ``answers/<store>``.
+its passages were found to be those of its cache key, and its claims checked against them here. Which state an answer is
+in are facts on ``answers/<store>``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from objstore.fold import Fold, fold_chains
 from objstore.refs import ANY
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
+from porcelain.session.answering.answerers import hashed_messages
+from porcelain.session.answering.cache_key import dimensions
 from porcelain.session.answering.grounding import check
 from porcelain.session.answering.kinds import Answer, AnswerState, State, state_id
 from porcelain.session.answering.pointers import Claim, render
@@ -34,6 +37,14 @@ _STATES = "answers/"
 _REFS = "answer/"
 _HITS = b"answer-hits/"
 _CHECKED = b"answer-checked/"
+#: The dimensions that an answer's own content must come to, and what is wrong where it does not. The others are in its
+#: key alone, which is the key of whoever asks.
+_CHECKED_DIMENSIONS = {
+    "question_hash": "the words of its question are",
+    "source_root": "its documents are",
+    "conversation_hash": "its passages are",
+    "model_profile_hash": "the words for what answered are",
+}
 
 
 class Kept(NamedTuple):
@@ -213,8 +224,9 @@ def serve(store: Store, cache_key: str) -> tuple[str, Answer] | None:
 
 
 def recheck(view: Snapshot, answer: Answer) -> None:
-    """Check the claims of an answer again, against the passages that it names. Raises ``CheckFailed`` where they are
-    not what the answer says, ``NotFound`` where a passage is not here."""
+    """Check the claims of an answer again, against the passages that it names, and that those are the ones that its
+    cache key stands for. Raises ``CheckFailed`` where they are not what the answer says, ``NotFound`` where a passage
+    is not here."""
     evidence: list[Evidence] = []
     for source in answer.sources:
         text = chunk_text(view, source.chunk)
@@ -232,6 +244,7 @@ def recheck(view: Snapshot, answer: Answer) -> None:
                 text=text,
             )
         )
+    _check_dimensions(answer, evidence)
     claims = [Claim(claim.text, tuple(claim.pointers)) for claim in answer.claims]
     verdict = check(claims, {item.number: item.text for item in evidence})
     stated = [(claim.status, claim.method) for claim in answer.claims]
@@ -241,6 +254,22 @@ def recheck(view: Snapshot, answer: Answer) -> None:
         raise CheckFailed(f"the claims make it {verdict.mode}, and the answer states {answer.audit_mode}")
     if render(claims, evidence) != answer.text:
         raise CheckFailed("the text is not that of the claims")
+
+
+def _check_dimensions(answer: Answer, evidence: list[Evidence]) -> None:
+    """Raise ``CheckFailed`` unless question, passages and answerer are those of the cache key. Who asks made that key
+    from passages found here; claims about others could all be true to them, and be no answer to what was asked."""
+    stated = answer.dimensions
+    made_of = dimensions(
+        document_roots=[item.document_root for item in evidence],
+        question=answer.question,
+        profile=answer.answerer,
+        messages=hashed_messages(answer.question, evidence),
+        policy={},
+    )
+    for name, what in _CHECKED_DIMENSIONS.items():
+        if getattr(made_of, name) != getattr(stated, name):
+            raise CheckFailed(f"{what} not those of its cache key")
 
 
 # -- counting ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from objstore.snapshot import Snapshot
+from porcelain.flow.chain.naming import all_chains
+from porcelain.flow.folders import export_chain
+from porcelain.providers.agents import PROVIDERS
 from tests.porcelain.importing.driving import TIDEPOOL, copy_home, objstore, succeed
 
 AGENTS = "5f9f4cd9-f5f5-4754-835d-fb9d3463361f"
@@ -98,6 +102,20 @@ def test_one_talk(store: Path) -> None:
     assert result.err == f"objstore: claude/{AGENTS}: has no talk 9\n"
 
 
+def test_a_talk_that_is_not_there_where_the_context_was_reset(store: Path) -> None:
+    whole = show(store, "9103794e")
+    assert "--- context reset ---" in whole
+    count = sum(line.startswith("talk ") for line in whole)
+    for number in (0, count + 1):
+        result = objstore(store, "flow", "show", "--talk", str(number), "9103794e")
+        assert (result.code, result.out) == (3, "")
+    for number in range(1, count + 1):
+        lines = show(store, "--talk", str(number), "9103794e")
+        assert [line for line in lines if line.startswith(("talk", "---"))] == [
+            line for line in whole if line.startswith(f"talk {number} ")
+        ]
+
+
 def test_depth(store: Path) -> None:
     def deepest(lines: list[str]) -> int:
         return max((len(line) - len(line.lstrip())) // 2 for line in lines[6:])
@@ -116,6 +134,94 @@ def test_json_has_every_frame_of_the_fold(store: Path) -> None:
     assert all(isinstance(frame["attrs"]["fragments"], int) for frame in calls)
     (start, *_) = [frame for frame in found if frame["frame"] == "relation" and frame["type"] == "starts"]
     assert start["from"].startswith("tool/") and start["to"].startswith("stream/")
+
+
+def test_the_chains_of_a_store_are_listed_once_for_a_tree(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings: list[str] = []
+
+    def counted(view: Snapshot) -> Any:
+        listings.append("one")
+        return all_chains(view)
+
+    monkeypatch.setattr(export_chain, "all_chains", counted)
+    show(store, AGENTS)
+    assert listings == ["one"]
+
+
+@pytest.fixture(scope="module")
+def keeping(home: Path) -> Path:
+    """A store of the same files that keeps content."""
+    store = home.parent / "keeping"
+    succeed(store, "init")
+    succeed(store, "config", "content.keep", "on")
+    succeed(store, "import", home=home)
+    return store
+
+
+def conversations(store: Path) -> list[str]:
+    rows = succeed(store, "flow", "conversations", "--json").out.splitlines()
+    return [f"{row['provider']}/{row['id']}" for row in map(json.loads, rows)]
+
+
+def tree(store: Path, name: str) -> list[str]:
+    """What was said, without the number of the last round, which depends on when was imported."""
+    lines = show(store, "--text", name)
+    return lines[lines.index("") :]
+
+
+def test_text_is_that_of_the_store_or_of_the_files(store: Path, keeping: Path) -> None:
+    names = conversations(store)
+    assert {name.split("/")[0] for name in names} == set(PROVIDERS)
+    for name in names:
+        lines = tree(store, name)
+        assert lines == tree(keeping, name)
+        assert not any("unavailable" in line for line in lines)
+        assert any(line.lstrip().startswith("| ") for line in lines)
+    lines = tree(store, FORKED)
+    place = lines.index("  message.external  107 bytes")
+    assert lines[place + 1].startswith("    | The predictions for Skarvik are an hour late since Sunday.")
+    assert any(line.startswith("      = ") for line in lines)
+
+
+def test_text_that_is_nowhere_is_said_to_be_unavailable(home: Path, keeping: Path, tmp_path: Path) -> None:
+    private, moved = tmp_path / "private", copy_home(tmp_path / "home")
+    path = moved / TIDEPOOL
+    succeed(private, "import", home=moved)
+    before = tree(private, FORKED)
+    path.write_bytes(path.read_bytes().replace(b"an hour late since", b"an hour early since"))
+    after = tree(private, FORKED)
+    place = before.index("  message.external  107 bytes")
+    assert after[place + 1] == "    | (text unavailable)"
+    assert [one for one in range(len(before)) if before[one] != after[one]] == [place + 1]
+    path.unlink()
+    gone = tree(private, FORKED)
+    said = [line.lstrip() for line in gone if line.lstrip().startswith(("| ", "= "))]
+    assert set(said) == {"| (text unavailable)", "= (text unavailable)"}
+    assert len(show(private, FORKED)) < len(gone) < len(before)
+
+
+def test_text_has_secrets_replaced_and_is_cut(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    path = home / TIDEPOOL
+    path.parent.mkdir(parents=True)
+    secret = "ghp_" + "a1B2" * 9
+    lines = [
+        {
+            "type": "user",
+            "uuid": "u1",
+            "promptId": "p1",
+            "origin": {"kind": "human"},
+            "message": {"content": text},
+        }
+        for text in (f"use {secret} here", "\u00e9" * 1500)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines).replace('"u1"', '"u2"', 1))
+    succeed(tmp_path / "store", "import", home=home)
+    said = [line for line in tree(tmp_path / "store", FORKED) if "|" in line]
+    assert secret not in str(said) and said[0].startswith("    | use [") and said[0].endswith("] here")
+    assert said[1:] == ["    | " + "\u00e9" * 1000, "    | ... 1,000 more bytes"]
 
 
 @pytest.mark.parametrize("name", [AGENTS, AGENTS[:5], f"claude/{AGENTS}", f"claude/{AGENTS[:5]}"])
@@ -141,6 +247,10 @@ def test_a_conversation_of_another_agent(store: Path) -> None:
         (("a", "b"), 2, "unexpected argument"),
         (("--depth", "x", "a"), 2, "--depth"),
         (("--at", "0", AGENTS), 2, "--at counts rounds from 1"),
+        (("--depth", "0", AGENTS), 2, "--depth counts levels from 1"),
+        (("--json", "--text", AGENTS), 2, "takes none of --text, --talk, --depth"),
+        (("--json", "--talk", "1", AGENTS), 2, "takes none of --text, --talk, --depth"),
+        (("--json", "--depth", "1", AGENTS), 2, "takes none of --text, --talk, --depth"),
     ],
 )
 def test_what_is_not_there(store: Path, words: tuple[str, ...], code: int, said: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -215,30 +216,208 @@ def test_r11_parents_that_are_not_there_and_an_id_used_twice(home: Path, store: 
     succeed(store, "verify")
 
 
+def spoken(row: int, session: str, **changes: Any) -> dict[str, Any]:
+    """A line of ``session`` with an id of its own, an answer with what it cost."""
+    letter = "b" if session == OTHER else "u"
+    names = {"uuid": f"{letter}{row:04}", "parentUuid": f"{letter}{row - 1:04}"}
+    line = claude(row, session, **{**names, **changes})
+    if row % 2:
+        usage = {"input_tokens": 10, "output_tokens": row}
+        line["message"] |= {"id": f"msg_{letter}{row}", "model": "claude-x", "usage": usage}
+    return line
+
+
+#: Lines of B in the orchard, a day later than A's in the garden.
+MINE = [spoken(row, NATIVE) for row in range(6)]
+THEIRS = [
+    spoken(row, OTHER, cwd="/home/ines/orchard", timestamp=f"2026-03-02T11:00:{row:02}.000Z")
+    for row in range(10)
+]
+
+
+def lines(*found: dict[str, Any]) -> bytes:
+    return b"".join(text(line) + b"\n" for line in found)
+
+
+def sessions(store: Path) -> dict[str, tuple[Any, ...]]:
+    query = (
+        "SELECT provider_session_id AS id, event_count AS n, start_timestamp AS first, end_timestamp AS last "
+        "FROM sessions"
+    )
+    return {row["id"]: (row["n"], row["first"][:19], row["last"][:19]) for row in rows(store, query)}
+
+
+def calls(store: Path) -> dict[str, tuple[int, int]]:
+    found = succeed(store, "lineage", "usage", "--by", "session", "--json").json["rows"]
+    return {row["name"]: (row["calls"], row["seen"]) for row in found}
+
+
 def test_r12_records_of_one_session_in_the_file_of_another(home: Path, store: Path) -> None:
     """Five lines of B at the end of A's file, which B's own file has too: one set of records, B's by their ids; A's
     file is where they were seen too, and nothing claims that it comes from B for it."""
-    mine = [claude(row) for row in range(6)]
-    theirs = [claude(row, OTHER, uuid=f"b{row:04}", parentUuid=f"b{row - 1:04}") for row in range(10)]
-    path_of(home).write_bytes(b"".join(text(line) + b"\n" for line in [*mine, *theirs[:5]]))
-    path_of(home, OTHER).write_bytes(b"".join(text(line) + b"\n" for line in theirs))
+    path_of(home).write_bytes(lines(*MINE, *THEIRS[2:7]))
+    path_of(home, OTHER).write_bytes(lines(*THEIRS))
     succeed(store, "import", home=home)
-    assert ids(store, OTHER) == [f"b{row:04}" for row in range(10)]
-    query = """SELECT e.provider_event_id AS id, count(*) AS files, count(DISTINCT e.object_id) AS records
-        FROM events e WHERE e.provider_event_id LIKE 'b%' GROUP BY 1 ORDER BY 1"""
-    assert [(row["files"], row["records"]) for row in rows(store, query, "--events")] == [(2, 1)] * 5 + [
-        (1, 1)
-    ] * 5
+    assert ids(store) == [f"u{row:04}" for row in range(6)]
+    query = """SELECT e.provider_event_id AS id FROM events e JOIN session_observations o ON o.id = e.observation_id
+        JOIN sessions s ON s.id = e.session_id WHERE s.provider_session_id = '{}' AND o.path LIKE '%{}.jsonl'
+        ORDER BY e.ordinal"""
+    own, seen = (
+        [row["id"] for row in rows(store, query.format(OTHER, file), "--events")] for file in (OTHER, NATIVE)
+    )
+    assert own == [f"b{row:04}" for row in range(10)] and seen == own[2:7]
+    query = """SELECT count(*) AS n, count(DISTINCT e.id) AS places, count(DISTINCT e.object_id) AS records
+        FROM events e"""
+    assert rows(store, query, "--events") == [{"n": 21, "places": 21, "records": 16}]
+    assert {name: found[0] for name, found in sessions(store).items()} == {NATIVE: 6, OTHER: 10}
+    assert calls(store) == {NATIVE: (3, 3), OTHER: (5, 7)}
     links = (
-        "SELECT json_extract(metadata_json, '$.links.session') AS other FROM session_observations ORDER BY 1"
+        "SELECT json_extract(metadata_json, '$.links.session') AS other FROM session_observations "
+        "WHERE json_extract(metadata_json, '$.inside') IS NULL ORDER BY 1"
     )
     assert [row["other"] for row in rows(store, links)] == [None, json.dumps([OTHER])]
-    assert rows(store, "SELECT edge_type FROM edges WHERE provenance = 'claude-link'") == []
+    edges = rows(store, "SELECT edge_type, source_session_id = target_session_id AS same FROM edges")
+    assert edges == [{"edge_type": "same_session_id", "same": 1}]
     (found,) = succeed(store, "lineage", "evidence", "--json").json["findings"]
     assert (found["kind"], found["says"]) == (
         "lines of another conversation",
         f"lines of {OTHER} stand in this file",
     )
+    answer = succeed(store, "lineage", "why", "--json", NATIVE, OTHER).json
+    assert (answer["relation"], answer["rule"]) == ("sibling", "same-file")
+    target = succeed(store, "lineage", "resume", "--json", OTHER).json
+    assert target["status"] == "deterministic" and target["recommended"]["path"].endswith(f"{OTHER}.jsonl")
+
+
+def test_r12_records_of_a_session_that_has_no_file(home: Path, store: Path, tmp_path: Path) -> None:
+    """B is a session all the same, with A's file as evidence, and A has nothing of it."""
+    path = path_of(home)
+    path.write_bytes(lines(*MINE[:4], *THEIRS[:5], *MINE[4:]))
+    succeed(store, "import", home=home)
+    assert (ids(store), ids(store, OTHER)) == (
+        [f"u{row:04}" for row in range(6)],
+        [f"b{row:04}" for row in range(5)],
+    )
+    assert sessions(store) == {
+        NATIVE: (6, "2026-03-01T10:00:00", "2026-03-01T10:00:05"),
+        OTHER: (5, "2026-03-02T11:00:00", "2026-03-02T11:00:04"),
+    }
+    assert calls(store) == {NATIVE: (3, 3), OTHER: (2, 2)}
+    used = succeed(store, "lineage", "usage", "--json").json
+    assert (used["files"], used["conversations"], used["total"]["seen"]) == (1, 2, 5)
+    listed = [json.loads(line) for line in succeed(store, "lineage", "sessions", "--json").out.splitlines()]
+    assert [(row["native_id"], row["label"], row["records"]) for row in listed] == [
+        (OTHER, "/home/ines/orchard", 5),
+        (NATIVE, "/home/ines/garden", 6),
+    ]
+    for words in (("timeline",), ("active",)):
+        shown = succeed(store, "lineage", *words).out
+        assert "/home/ines/orchard" in shown and "/home/ines/garden" in shown
+    inventory = succeed(store, "lineage", "inventory").out
+    assert "1 file, 0 of them gone." in inventory and f"{OTHER[:13]} in it" in inventory
+    items = succeed(store, "lineage", "inventory", "--json").json["files"]
+    assert sorted((one["native_id"], one["records"], one["path"]) for one in items) == [
+        (NATIVE, 6, str(path)),
+        (OTHER, 5, str(path)),
+    ]
+    why = succeed(store, "lineage", "why", NATIVE, OTHER).out
+    assert f"5 records of {OTHER} stand in the file of {NATIVE}" in why
+    resume = succeed(store, "lineage", "resume", OTHER).out
+    assert "no file of its own" in resume and f"stand in the file of {NATIVE}" in resume
+    assert "claude --resume" not in resume
+    status = succeed(store, "status", home=tmp_path / "nobody").out
+    assert re.search(r"Claude Code +2 +11 +1 ", status)
+    assert "all well" in succeed(store, "lineage", "doctor", home=home).out
+    assert succeed(store, "lineage", "threads", "--all", str(path)).out.count(str(path)) == 2
+    for words in (("label", path, "by its path"), ("resume", path), ("graph", path)):
+        assert objstore(store, "lineage", *words).code == 0  # a path means the file's own
+    succeed(store, "verify")
+    exported = succeed(store, "lineage", "export", "--json", tmp_path / "view.json").json
+    assert (exported["events"], exported["rows"]["sessions"], exported["dangling"]) == (11, 2, 0)
+
+
+def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store: Path) -> None:
+    third = NATIVE[:-1] + "3"
+    path = path_of(home)
+    path.write_bytes(lines(*MINE, *THEIRS[:5], THEIRS[4]))  # one of them twice
+    path_of(home, third).write_bytes(
+        lines(*(spoken(row, third, cwd="/home/ines/orchard") for row in (20, 21)))
+    )
+    succeed(store, "import", home=home)
+    rules = [
+        succeed(store, "lineage", "why", "--json", third, other).json["rule"] for other in (NATIVE, OTHER)
+    ]
+    assert rules == ["not-enough-evidence", "same-folder"]
+    assert sessions(store)[OTHER][0] == len(ids(store, OTHER)) == 6
+    moved = succeed(
+        store, "lineage", "move", "--from", "/home/ines/orchard", "--to", "/home/ines/meadow", "--json"
+    )
+    assert [one["from"] for one in moved.json["moves"]] == [str(path_of(home, third))]  # A's file stays
+    assert moved.json["left"] == []
+    made = succeed(
+        store, "lineage", "suggest", "add", "--suggester", "m", "--json", path, path_of(home, third)
+    )
+    assert made.json["status"] == "candidate"
+
+
+def test_r12_in_whatever_order_and_on_whatever_machine(home: Path, tmp_path: Path) -> None:
+    """B's own file may be there before, come later, or be on another machine: the same view in the end."""
+    first, second = lines(*MINE, *THEIRS[2:7]), lines(*THEIRS)
+    views = []
+    for number, files in enumerate([[(NATIVE, first), (OTHER, second)], [(OTHER, second), (NATIVE, first)]]):
+        for native, data in files:
+            path_of(tmp_path / f"home{number}", native).write_bytes(data)
+            os.utime(path_of(tmp_path / f"home{number}", native), ns=(10**18, 10**18))
+            succeed(tmp_path / f"store{number}", "import", home=tmp_path / f"home{number}")
+        views.append(counts(tmp_path / f"store{number}"))
+    assert views[0] == views[1]
+    path_of(tmp_path / "one").write_bytes(first)
+    path_of(tmp_path / "two", OTHER).write_bytes(second)
+    for name in ("one", "two"):
+        succeed(tmp_path / f"{name}.store", "import", home=tmp_path / name)
+    alone = counts(tmp_path / "one.store")
+    assert alone["records"] == {NATIVE: 6, OTHER: 5}
+    succeed(tmp_path / "one.store", "push", tmp_path / "two.store")
+    succeed(tmp_path / "one.store", "pull", tmp_path / "two.store")
+    united = counts(tmp_path / "one.store")
+    assert united == views[0] == counts(tmp_path / "two.store")
+
+
+def counts(store: Path) -> dict[str, Any]:
+    """What a view says about who has how much, without the paths."""
+    return {
+        "records": {name: found[0] for name, found in sessions(store).items()},
+        "times": {name: found[1:] for name, found in sessions(store).items()},
+        "calls": calls(store),
+        "relations": rows(store, "SELECT edge_type, confidence, provenance FROM edges ORDER BY 1"),
+        "events": rows(
+            store,
+            "SELECT s.provider_session_id AS id, e.object_id, count(*) AS n FROM events e "
+            "JOIN sessions s ON s.id = e.session_id GROUP BY 1, 2 ORDER BY 1, 2",
+        ),
+    }
+
+
+@pytest.mark.parametrize("origin", [True, False], ids=["origin", "no origin"])
+def test_r12_a_fork_that_keeps_the_session_of_what_it_copied(home: Path, store: Path, origin: bool) -> None:
+    """As of 2.0: the first lines name the origin, what follows them the fork. They are the fork's history and no ghost,
+    whether or not the origin's file is still there."""
+    queued = {"type": "queue-operation", "operation": "enqueue", "sessionId": NATIVE}
+    history = [
+        *THEIRS[:6],
+        spoken(90, OTHER, parentUuid="b0002"),
+    ]  # with a branch that the fork does not go on from
+    after = [spoken(row, NATIVE) for row in range(4)]
+    after[0]["parentUuid"] = "b0005"
+    path_of(home).write_bytes(lines(queued, *history, *after))
+    if origin:
+        path_of(home, OTHER).write_bytes(lines(*THEIRS[:6]))
+    succeed(store, "import", home=home)
+    assert len(ids(store)) == 12
+    found = {name: counted[0] for name, counted in sessions(store).items()}
+    assert found == ({NATIVE: 12, OTHER: 6} if origin else {NATIVE: 12})
+    if origin:
+        assert succeed(store, "lineage", "why", "--json", OTHER, NATIVE).json["relation"] == "fork"
 
 
 def test_r14_an_exit_entry_on_a_stale_leaf(tmp_path: Path, store: Path) -> None:

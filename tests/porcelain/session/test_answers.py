@@ -29,8 +29,13 @@ from porcelain.session.answering.answers import (
 )
 from porcelain.session.answering.answers_export import export_answers
 from porcelain.session.answering.asking import Asked, Options, ask
-from porcelain.session.answering.kinds import Answer
+from porcelain.session.answering.grounding import check
+from porcelain.session.answering.kinds import Answer, AnswerClaim, AnswerSource
+from porcelain.session.answering.pointers import Claim, render
 from porcelain.session.documents.adding import add_sources, remove_sources
+from porcelain.session.documents.chunking import leaf
+from porcelain.session.documents.documents import chunk_text
+from porcelain.session.documents.retrieval import Evidence
 
 DOCUMENTS = Path(__file__).resolve().parents[3] / "fixtures" / "documents"
 LIT = "When was the lighthouse first lit?"
@@ -99,7 +104,9 @@ def test_the_earliest_is_served_then_the_smallest_id(store: Store) -> None:
     answer = answer_of(store, first)
     older = plant(store, msgspec.structs.replace(answer, created_at="2025-01-01T00:00:00Z"))
     assert ask(store, LIT).answer_id == older
-    twin = plant(store, msgspec.structs.replace(answer, created_at="2025-01-01T00:00:00Z", question="LIT?"))
+    twin = plant(
+        store, msgspec.structs.replace(answer, created_at="2025-01-01T00:00:00Z", question=LIT.upper())
+    )
     assert ask(store, LIT).answer_id == min(older, twin)
 
 
@@ -178,6 +185,62 @@ def test_a_forged_answer_from_elsewhere_is_not_served(store: Store, forgery: str
     assert ask(store, LIT).answer_id == first.answer_id
     assert state_of(store, planted) == "failed"
     assert state_of(store, first.answer_id) == "live"
+
+
+@pytest.mark.parametrize("forgery", ["passages", "question", "answerer", "title", "document"])
+def test_an_answer_over_other_passages_than_those_of_its_key_is_not_served(
+    store: Store, forgery: str
+) -> None:
+    first = ask(store, LIT)
+    answer = msgspec.structs.replace(answer_of(store, first), created_at="2025-01-01T00:00:00Z")
+    source = answer.sources[0]
+    lie = "It was first lit on 5 May 1900 by Nobody At All."
+    chunk = store.put({"text": lie, "type": "document-chunk"})
+    invented = msgspec.structs.replace(source, chunk=chunk, leaf_hash=leaf(lie).hex(), title="Annals")
+    claims = [Claim(lie, (1,))]
+    others = answer.sources[1:]
+
+    def cited(sources: list[AnswerSource], claims: list[Claim]) -> Answer:
+        # Everything in it is true to its passages: only the key says that they are not those that were found.
+        with store.snapshot() as view:
+            evidence = [
+                Evidence(text=chunk_text(view, one.chunk), **msgspec.to_builtins(one)) for one in sources
+            ]
+        verdict = check(claims, {item.number: item.text for item in evidence})
+        return msgspec.structs.replace(
+            answer,
+            audit_mode=verdict.mode,
+            claims=[
+                AnswerClaim(
+                    method=item.method,
+                    pointers=list(item.claim.pointers),
+                    status=item.status,
+                    text=item.claim.text,
+                )
+                for item in verdict.claims
+            ],
+            sources=sources,
+            text=render(claims, evidence),
+            verifier_method=verdict.method,
+        )
+
+    own = [Claim(claim.text, tuple(claim.pointers)) for claim in answer.claims]
+    forged = {
+        "passages": lambda: cited([invented, *others], claims),
+        "question": lambda: msgspec.structs.replace(answer, question="Was it ever lit?"),
+        "answerer": lambda: msgspec.structs.replace(answer, answerer={"answerer": "openai", "model": "best"}),
+        "title": lambda: cited([msgspec.structs.replace(source, title="Annals"), *others], own),
+        "document": lambda: msgspec.structs.replace(
+            answer, sources=[msgspec.structs.replace(source, document_root="0" * 64), *others]
+        ),
+    }[forgery]()
+    if forgery == "passages":
+        assert forged.audit_mode == "STRICT"
+    planted = plant(store, forged)
+    assert ask(store, LIT).answer_id == first.answer_id
+    assert state_of(store, planted) == "failed"
+    with store.snapshot() as view:
+        assert "not those of its cache key" in answer_state(view, planted)[1]
 
 
 def test_states_of_two_stores_unite_whatever_the_order(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from porcelain.lineage.adapters.git_evidence import (
     Unreadable,
     find_repositories,
     read_repository,
-    read_with_jj,
     windows_of,
 )
 from tests.porcelain.importing.driving import objstore, projection, succeed
@@ -133,22 +131,9 @@ def test_a_place_that_cannot_be_asked(tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     (folder / ".git").mkdir(parents=True)
     assert read_repository(folder) == Unreadable(path=str(folder), reason="git refuses it")
-    (tmp_path / "jj" / ".jj").mkdir(parents=True)
-    assert isinstance(read_repository(tmp_path / "jj"), Unreadable)
     assert read_repository(folder, program="no-such-git") == Unreadable(
-        path=str(folder), reason="the git program is not there"
+        path=str(folder), reason="the no-such-git program is not there"
     )
-
-
-def test_commits_that_jj_keeps_by_git(tmp_path: Path) -> None:
-    origin = repository(tmp_path / "origin")
-    store = tmp_path / "garden" / ".jj" / "repo" / "store"
-    store.mkdir(parents=True)
-    git(tmp_path, "clone", "-q", "--bare", str(origin), str(store / "git"))
-    (store / "git_target").write_text("git")
-    found = read(tmp_path / "garden")
-    assert (found.vcs, found.commits) == ("jj", 3)
-    assert found.first_commit == git(origin, "rev-list", "--max-parents=0", "HEAD")
 
 
 def test_repositories_are_looked_for_so_deep(tmp_path: Path) -> None:
@@ -223,124 +208,3 @@ def test_a_folder_must_be_there(tmp_path: Path) -> None:
     succeed(tmp_path / "store", "init")
     result = objstore(tmp_path / "store", "lineage", "repo-scan", tmp_path / "nowhere")
     assert result.code == 3 and "no such folder" in result.err
-
-
-#: Prints what jj prints for such a template, of a repository with three commits and two beginnings; refuses all that
-#: could make jj record something.
-FAKE_JJ = r"""#!/bin/sh
-echo "$@" >> "$(dirname "$0")/asked"
-case " $* " in *" --ignore-working-copy "*) ;; *) exit 3 ;; esac
-case "$*" in *"log --no-graph --revisions "*) ;; *) exit 2 ;; esac
-[ "$JJ_CONFIG" = /dev/null ] || exit 4
-a="8f1d1a2b3c4d5e6f708192a3b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7"
-b="b2a1908172635445362718090a0b0c0d0e0f101112131415161718191a1b1c1d"
-c="c0ffee00112233445566778899aabbccddeeff00112233445566778899aabbcc"
-case "$*" in
-*"roots(all() ~ root())"*)
-  printf '%s\t2026-01-05T10:00:00+02:00\tbed 0\n%s\t2026-01-06T10:00:00+00:00\tanother beginning\n' $a $b ;;
-*)
-  printf '%s\t2026-03-01T10:00:00+00:00\tbed 2 TOKEN\n' $c
-  printf '%s\t2026-01-06T10:00:00+00:00\tanother beginning\n' $b
-  printf '%s\t2026-01-05T10:00:00+02:00\t\n' $a ;;
-esac
-"""
-
-
-def jj_repository(folder: Path) -> Path:
-    """One whose commits jj keeps itself."""
-    store = folder / ".jj" / "repo" / "store"
-    store.mkdir(parents=True)
-    (store / "type").write_text("local")
-    return folder
-
-
-def fake_jj(folder: Path, script: str = FAKE_JJ) -> Path:
-    folder.mkdir(exist_ok=True)
-    program = folder / "jj"
-    program.write_text(script.replace("TOKEN", TOKEN))
-    program.chmod(0o755)
-    return program
-
-
-def test_a_repository_that_only_jj_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = jj_repository(tmp_path / "src" / "garden")
-    program = fake_jj(tmp_path / "bin")
-    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    found = read(folder, subjects=2)
-    assert (found.vcs, found.commits, len(found.roots)) == ("jj", 3, 2)
-    assert found.first_commit.startswith("8f1d1a2b") and found.last_commit.startswith("c0ffee00")
-    assert (found.first_at, found.last_at) == ("2026-01-05T08:00:00.000Z", "2026-03-01T10:00:00.000Z")
-    assert [one.commits for one in found.windows] == [2, 1]
-    assert [time[:10] for time, _ in found.subjects] == ["2026-01-05", "2026-01-06", "2026-03-01"]
-    assert TOKEN not in str(found)
-    asked = (program.parent / "asked").read_text()
-    assert "--ignore-working-copy" in asked and "git" not in asked
-
-
-def test_jj_is_stored_as_evidence_of_activity(tmp_path: Path) -> None:
-    jj_repository(tmp_path / "src" / "garden")
-    program = fake_jj(tmp_path / "bin")
-    store = tmp_path / "store"
-    succeed(store, "init")
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    document = succeed(store, "lineage", "repo-scan", "--json", tmp_path / "src", PATH=path).json
-    assert [one["vcs"] for one in document["repositories"]] == ["jj"]
-    query = "SELECT vcs, first_commit_at FROM repositories"
-    found = succeed(store, "lineage", "sql", "--json", query).json
-    assert found == {"vcs": "jj", "first_commit_at": "2026-01-05T08:00:00.000Z"}
-    again = succeed(store, "lineage", "repo-scan", "--json", tmp_path / "src", PATH=path).json
-    assert again["newFacts"] == 0
-
-
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        (None, "the jj program is not there"),
-        ("#!/bin/sh\nexit 1\n", "jj refuses it"),
-        ("#!/bin/sh\necho noise\n", None),
-    ],
-)
-def test_a_jj_that_is_not_there_or_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, reason: str | None
-) -> None:
-    folder = jj_repository(tmp_path / "garden")
-    (tmp_path / "bin").mkdir()
-    if script is not None:
-        fake_jj(tmp_path / "bin", script)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/bin" if script else str(tmp_path / "bin"))
-    found = read_repository(folder)
-    if reason is None:
-        assert isinstance(found, Repository) and found.commits == 0
-    else:
-        assert found == Unreadable(path=str(folder), reason=reason)
-
-
-@pytest.mark.skipif(shutil.which("jj") is None, reason="jj is not installed here")
-def test_what_jj_itself_says(tmp_path: Path) -> None:
-    """A repository that jj itself has made, read through what it tells."""
-    folder = tmp_path / "garden"
-    environment = {
-        "HOME": str(tmp_path),
-        "PATH": os.environ["PATH"],
-        "JJ_USER": "ines",
-        "JJ_EMAIL": "ines@example.org",
-    }
-
-    def jj(*words: str) -> int:
-        place = folder if folder.exists() else tmp_path
-        return subprocess.run(
-            ["jj", *words], cwd=place, env=environment, capture_output=True, check=False
-        ).returncode
-
-    assert jj("git", "init", "garden") == 0
-    for subject in ("dig", "sow", "water"):
-        (folder / f"{subject}.txt").write_text(subject)
-        assert jj("commit", "-m", subject) == 0
-    found = read_repository(folder)
-    assert isinstance(found, Repository)
-    assert "jj" in found.vcs
-    told = read_with_jj(folder, subjects=10)
-    assert isinstance(told, Repository)
-    assert told.commits >= 3  # and, it may be, the one that it is working on
-    assert len(told.roots) == 1
-    assert {"dig", "sow", "water"} <= {subject for _, subject in told.subjects}

@@ -169,6 +169,22 @@ def test_a_suggestion_counts_only_when_promoted(store: Path, home: PiHome) -> No
     assert derived(store) == before
 
 
+def test_a_suggestion_that_was_promoted_and_is_rejected_leaves_nothing(store: Path, home: PiHome) -> None:
+    names = [home.native("a"), home.native("b")]
+    before = derived(store)
+    added = succeed(store, "lineage", "suggest", "add", "--suggester", "m", "--json", *names).json
+    succeed(store, "lineage", "suggest", "promote", "--by", "ines", added["id"])
+    assert derived(store) != before
+    refused = objstore(store, "lineage", "suggest", "reject", added["id"])
+    assert (refused.code, "promoted by ines" in refused.err, "--by 'ines'" in refused.err) == (2, True, True)
+    assert derived(store) != before
+    succeed(store, "lineage", "suggest", "reject", "--by", "ines", added["id"])
+    assert derived(store) == before
+    assert succeed(store, "lineage", "suggest", "list", "--json").json["status"] == "rejected"
+    succeed(store, "lineage", "suggest", "promote", added["id"])
+    assert rows(store, "SELECT provenance FROM edges") == [{"provenance": "manual-curation"}]
+
+
 def test_suggestions_that_cannot_be(store: Path, home: PiHome) -> None:
     names = [home.native("a"), home.native("b")]
     assert objstore(store, "lineage", "suggest", "add", *names).code == 2
@@ -227,7 +243,46 @@ def test_sql_only_reads(store: Path, tmp_path: Path, query: str) -> None:
 
 
 def test_sql_over_events_and_views(store: Path) -> None:
-    assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 0}]
+    assert rows(store, "SELECT count(*) AS n FROM events") == [{"n": 69}]  # not none, because nobody asked
+    assert len(rows(store, "SELECT s.id FROM sessions s JOIN events e ON e.session_id = s.id")) == 69
     found = succeed(store, "lineage", "sql", "--events", "SELECT count(*) AS n FROM events").out
     assert found.split() == ["n", "69"]
     assert len(rows(store, "SELECT path FROM readable_observations")) == 3
+
+
+def test_sql_with_steps_lists_and_values_of_each_sort(store: Path, home: PiHome) -> None:
+    names = [home.native("a"), home.native("b")]
+    succeed(store, "lineage", "classify", *names, "continuation")
+    up = """WITH RECURSIVE up (id, steps) AS (
+          SELECT target_session_id, 0 FROM edges
+          UNION SELECT e.source_session_id, steps + 1 FROM edges e JOIN up ON e.target_session_id = up.id)
+        SELECT count(*) AS n, max(steps) AS steps FROM up"""
+    assert rows(store, up) == [{"n": 2, "steps": 1}]
+    listed = "SELECT DISTINCT j.key AS k FROM session_observations o, json_each(o.metadata_json) j ORDER BY 1"
+    assert "records" in [row["k"] for row in rows(store, listed)]
+    odd = "SELECT x'00ff' AS b, 1.5 AS f, 9e999 AS i, NULL AS n, 1 AS a, 2 AS a, 3 AS a"
+    assert rows(store, odd) == [{"b": "00ff", "f": 1.5, "i": "inf", "n": None, "a": 1, "a:1": 2, "a:2": 3}]
+    assert succeed(store, "lineage", "sql", "SELECT x'00ff' AS b").out == "b\n00ff\n"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "-- nothing",
+        "SELECT * FROM fact",
+        "SELECT count(*) FROM token",
+        "SELECT (SELECT count(*) FROM state)",
+        "SELECT * FROM pragma_table_info('sessions')",
+        "WITH x AS (SELECT * FROM node) SELECT * FROM x",
+    ],
+)
+def test_sql_has_nothing_that_an_export_has_not(store: Path, query: str) -> None:
+    result = objstore(store, "lineage", "sql", query)
+    assert (result.code, result.out) == (2, "")
+
+
+def test_a_file_is_not_judged_against_itself(store: Path, home: PiHome) -> None:
+    before = derived(store)
+    assert objstore(store, "lineage", "classify", home.path("a"), home.native("a"), "fork").code == 2
+    assert derived(store) == before

@@ -7,6 +7,7 @@ import os
 import random
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.porcelain.importing.driving import run, succeed
 from tests.porcelain.lineage.pi_home import PiHome
@@ -42,22 +43,41 @@ class Life:
 
     def other_agent(self) -> None:
         self.claude += 1
-        native = f"{self.claude:08}-0000-4000-8000-000000000000"
-        folder = self.home.home / ".claude" / "projects" / "-home-ines-garden"
-        folder.mkdir(parents=True, exist_ok=True)
-        rows = [{"type": "mode", "mode": "normal", "sessionId": native}]
-        rows += [
-            {
-                "type": "user",
-                "uuid": f"u{self.claude}-{row}",
-                "sessionId": native,
-                "cwd": f"/home/ines/{self._folder()}",
-                "timestamp": f"2026-03-01T10:{self.draw.randrange(60):02}:00.000Z",
-                "message": {"role": "user", "content": "hello"},
-            }
-            for row in range(2)
+        rows = [
+            {"type": "mode", "mode": "normal", "sessionId": self._native(self.claude)},
+            *(self._claude(self.claude, row) for row in range(2)),
         ]
-        (folder / f"{native}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        path = self._transcript(self.claude)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def stray(self) -> None:
+        """Lines of one conversation go into the file of another; its own file may come later, and have them too."""
+        if self.claude:
+            host, guest = self.draw.randint(1, self.claude), self.draw.randint(1, self.claude + 2)
+            rows = [self._claude(guest, row) for row in range(self.draw.randrange(3), 3)]
+            if self.draw.random() < 0.3:  # the host goes on after them
+                rows.append(self._claude(host, 10 + len(self.names)))
+            with self._transcript(host).open("a") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+
+    @staticmethod
+    def _native(number: int) -> str:
+        return f"{number:08}-0000-4000-8000-000000000000"
+
+    def _transcript(self, number: int) -> Path:
+        folder = self.home.home / ".claude" / "projects" / "-home-ines-garden"
+        return folder / f"{self._native(number)}.jsonl"
+
+    def _claude(self, number: int, row: int) -> dict[str, Any]:
+        return {
+            "type": "user",
+            "uuid": f"u{number}-{row}",
+            "sessionId": self._native(number),
+            "cwd": f"/home/ines/{self._folder()}",
+            "timestamp": f"2026-03-01T10:{(7 * number + row) % 60:02}:00.000Z",
+            "message": {"role": "user", "content": "hello"},
+        }
 
     def go_on(self) -> None:
         if self.files:
@@ -144,6 +164,15 @@ class Life:
         found = self._sessions()
         if found:
             run(self.store, "lineage", "mark", self.draw.choice(found), "preserve")
+
+    def mark_whatever(self) -> None:
+        """Also files that are only named, and conversations in the files of others."""
+        query = "SELECT id FROM session_observations ORDER BY id"
+        out = succeed(self.store, "lineage", "sql", "--json", query).out
+        found = [json.loads(line)["id"] for line in out.splitlines()]
+        if found:
+            word = self.draw.choice(("preserve", "archived"))
+            run(self.store, "lineage", "mark", self.draw.choice(found), word)
 
     def sidecars(self) -> None:
         succeed(self.store, "lineage", "import-sidecars", home=self.home.home)
@@ -353,6 +382,7 @@ JUDGEMENTS = [
     "judge_an_edge",
     "label",
     "mark",
+    "mark_whatever",
     "mark_with_replacement",
     "name_something",
     "relocate",

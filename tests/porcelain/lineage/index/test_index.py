@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 import tempfile
@@ -71,6 +72,23 @@ def test_the_fixtures_of_all_agents(tmp_path: Path) -> None:
     check(tmp_path / "store")
     succeed(tmp_path / "store", "lineage", "import-sidecars", home=home)
     check(tmp_path / "store")
+
+
+def test_a_word_about_a_file_that_is_only_named(tmp_path: Path) -> None:
+    """Which no fact of its own brought into the index: the origin of a fork, and a conversation in another's file."""
+    life = Life(tmp_path, random.Random(1))
+    for event in ("begin", "orphan", "other_agent", "catch_up"):
+        life.happen(event)
+    with life._transcript(1).open("a") as file:
+        file.write(json.dumps(life._claude(7, 0)) + "\n")
+    life.catch_up()
+    check(life.store)
+    query = "SELECT id FROM session_observations WHERE json_extract(metadata_json, '$.{}') IS NOT NULL"
+    for kind in ("named", "inside"):
+        named = succeed(life.store, "lineage", "sql", "--json", query.format(kind)).json["id"]
+        succeed(life.store, "lineage", "classify", life.home.native("1"), named, "continuation")
+        check(life.store, anew=False)
+    assert len(succeed(life.store, "lineage", "threads", "--json").out.splitlines()) == 1
 
 
 @pytest.fixture

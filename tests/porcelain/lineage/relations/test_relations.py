@@ -314,6 +314,27 @@ def test_a_copy_that_goes_on_and_one_that_does_not() -> None:
     assert original_gone.view().resume == {"A": ("deterministic", ["B"])}
 
 
+def test_a_moved_copy_all_of_whose_texts_name_the_folder() -> None:
+    """No record of it is the same object then; ids and times are."""
+
+    def begun(alike: int, *, of: int, target: int) -> View:
+        world = World().session("A", of).session("B", target, native="id-A")
+        return world.share("A", "B", alike, shared=0, identified=False).view()
+
+    moved = begun(30, of=30, target=40)
+    assert moved.relations == {"A>B": "continuation"}
+    (edge,) = moved.tables["thread_edges"]
+    assert (edge["confidence"], edge["metadata_json"]["rule"]) == ("medium", "prefix-of-moved-copy")
+    assert moved.resume == {"A": ("deterministic", ["B"])}
+    both_went_on = begun(38, of=40, target=44)
+    assert both_went_on.relations == {"A>B": "fork"}
+    same = begun(30, of=30, target=30)
+    assert (same.relations, same.resume) == ({"A>B": "sibling"}, {"A": ("deterministic", ["A"])})
+    for little in (begun(19, of=19, target=40), begun(30, of=60, target=60)):
+        assert little.relations == {"A>B": "sibling"}
+        assert little.resume == {"A": ("branch-choices", ["A", "B"])}
+
+
 def test_boilerplate_alone_is_no_evidence() -> None:
     few = World().session("A").session("B").share("A", "B", 19, identified=False)
     assert few.view().relations == {}

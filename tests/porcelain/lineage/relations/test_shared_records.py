@@ -105,6 +105,34 @@ def test_a_source_that_went_on_after_the_move_is_no_deletion_candidate(home: PiH
     assert marks.splitlines() == ['{"mark_type":"superseded"}']
 
 
+def test_a_copy_whose_every_text_was_replaced_and_no_manifest(home: PiHome, store: Path) -> None:
+    source = home.write("a", home.entries("a", 25, text="at /home/ines/garden"))
+    target = home.move(source, "garden", "orchard", home.entries("e", 27, 25))
+    succeed(store, "import", home=home.home)
+    answer = why(store, source, target)
+    assert (answer["relation"], answer["rule"]) == ("continuation", "prefix-of-moved-copy")
+    assert "the first 26 of 26 and 28 alike" in succeed(store, "lineage", "why", source, target).out
+    (thread,) = threads(store)
+    assert thread["resume"]["status"] == "deterministic"
+    with source.open("a") as file:
+        file.write(json.dumps(home.entries("f", 26, 25)[0]) + "\n")
+    succeed(store, "import", home=home.home)
+    answer = why(store, source, target)
+    assert (answer["relation"], answer["confidence"]) == ("fork", "medium")
+    assert "the first 26 records of both are alike" in answer["because"]
+
+
+def test_what_is_connected_through_a_third_is_not_unrelated(home: PiHome, store: Path) -> None:
+    one, two, three = (home.write(name, home.entries(name, 25), folder=name) for name in "abc")
+    succeed(store, "import", home=home.home)
+    assert why(store, one, three)["relation"] == "unrelated"
+    for source, target in ((one, two), (two, three)):
+        succeed(store, "lineage", "classify", source, target, "continuation")
+    answer = why(store, one, three)
+    assert (answer["relation"], answer["rule"]) == ("sibling", "same-thread")
+    assert len(answer["path"]) == 2
+
+
 def test_what_every_conversation_says_is_no_evidence(tmp_path: Path, store: Path) -> None:
     folder = tmp_path / "home" / ".claude" / "projects" / "-home-ines-garden"
     folder.mkdir(parents=True)

@@ -20,6 +20,7 @@ from porcelain.lineage.views.svg_drawing import SMALL, WIDE, fitting, fitting_pa
 from porcelain.lineage.views.timeline_model import DAY, Axis, Line
 from tests.porcelain.importing.driving import objstore, succeed
 from tests.porcelain.lineage import usage_homes as homes
+from tests.porcelain.lineage.pi_home import PiHome
 
 LONG = "/home/ines/" + "a-garden-whose-name-goes-on-and-on-" * 6 + "end"
 WIDE_NAME = "/home/ines/日本語の庭" * 5
@@ -70,6 +71,26 @@ def garden(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(store: Path, *words: str) -> str:
     return succeed(store, "lineage", *words).out
+
+
+# -- jumps -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_jump_is_drawn_from_where_it_began(tmp_path: Path) -> None:
+    """Both ends are shown, each a thread of one file, and the arrow between them; never an id of the store's own."""
+    home, store = PiHome(tmp_path / "home"), tmp_path / "store"
+    for name in ("a", "b"):
+        home.write(name, home.entries(name, 3), folder=name)
+    succeed(store, "import", home=home.home)
+    succeed(store, "lineage", "classify", home.path("a", "a"), home.path("b", "b"), "context-jump")
+    text = shown(store, "graph")
+    assert "[context jump, manual from /home/ines/a]" in text
+    assert "2 threads, 2 files." in text and "observation_" not in text
+    assert "context jump, manual from /home/ines/a" in shown(store, "graph", "--html")
+    assert "context jump, manual from /home/ines/a" in shown(store, "graph", home.native("b"))
+    assert re.search(r"n\d -.*context jump.*n\d", shown(store, "graph", "--format", "mermaid"))
+    assert re.search(r"n\d -> n\d .*context jump", shown(store, "graph", "--format", "dot"))
+    assert "[context jump, manual from /home/ines/a]" in shown(store, "graph", "--topology")
 
 
 # -- all views -------------------------------------------------------------------------------------------------------
@@ -384,6 +405,27 @@ def test_text_fits(width: int) -> None:
         for cut in (fitting(said, width, 8), fitting_path(said, width, 8)):
             assert sum(2 if ord(c) > 0x2E80 else 1 for c in cut) * 8 <= max(width, 0)
     assert fitting("abcdef", 40, 8) == "abcd…" and fitting_path("abcdef", 40, 8) == "…cdef"
+
+
+def test_the_hours_of_a_day_are_marked_and_no_more_than_the_days_of_a_month(tmp_path: Path) -> None:
+    """A picture of one afternoon has a scale; every date stands before its hours."""
+
+    def marks(*times: str) -> list[str]:
+        home = PiHome(tmp_path / f"home{len(times)}")
+        entries = home.entries("a", len(times))
+        for entry, time in zip(entries, times, strict=True):
+            entry["timestamp"] = time
+        home.write("a", entries, timestamp=times[0])
+        store = tmp_path / f"store{len(times)}"
+        succeed(store, "import", home=home.home)
+        found = re.findall(r'<text [^>]*class="s"[^>]*>([0-9:-]+)</text>', shown(store, "timeline", "--html"))
+        return found[::2]  # each above and below
+
+    short = marks("2026-03-01T13:36:00.000Z", "2026-03-01T14:00:00.000Z", "2026-03-01T16:10:00.000Z")
+    assert short[:3] == ["2026-03-01", "14:00", "14:15"]
+    night = marks(*(f"2026-03-0{1 + n // 4}T{6 * (n % 4):02}:20:00.000Z" for n in range(6)))
+    assert "2026-03-02" in night and "12:00" in night
+    assert not any(":" in said for said in marks("2026-03-01T13:36:00.000Z", "2026-03-07T14:00:00.000Z"))
 
 
 def test_an_axis_runs_forward_and_draws_quiet_times_short() -> None:

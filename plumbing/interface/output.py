@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 _FLUSH_AT = 1 << 18
 _READ_SIZE = 1 << 18
@@ -159,14 +159,15 @@ def table(
 ) -> Iterator[str]:
     """The lines of an aligned table. ``right`` holds the columns that are set flush right.
 
-    With ``width`` the widest columns are cut until a line fits; without it nothing is cut.
+    With ``width`` the widest columns are cut until a line fits, those of ``right`` never, for a number that is cut is
+    another number; of a path the end is kept. Without it nothing is cut.
     """
     cells = [[printable(cell) for cell in row] for row in ((header, *rows) if header else rows)]
     if not cells:
         return
     widths = [max(display_width(row[column]) for row in cells) for column in range(len(cells[0]))]
     if width is not None:
-        _narrow(widths, width)
+        _narrow(widths, width, right)
     for row in cells:
         fields = []
         for column, cell in enumerate(row):
@@ -176,16 +177,27 @@ def table(
         yield "  ".join(fields).rstrip()
 
 
-def _narrow(widths: list[int], width: int) -> None:
-    """Take from the widest column until all fit, or none can give more."""
-    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST_COLUMN:
-        widths[widths.index(max(widths))] -= 1
+def _narrow(widths: list[int], width: int, kept: Collection[int]) -> None:
+    """Take from the widest column that is not ``kept`` until all fit, or none can give more."""
+    free = [column for column in range(len(widths)) if column not in kept]
+    over = sum(widths) + 2 * (len(widths) - 1) - width
+    while over > 0 and free:
+        widest = max(free, key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST_COLUMN:
+            return
+        widths[widest] -= 1
+        over -= 1
 
 
 def _cut(text: str, width: int) -> str:
-    """``text``, or as much of its beginning as fits ``width`` columns with the mark of a cut."""
+    """``text``, or as much of its beginning, of a path of its end, as fits ``width`` columns with the mark of a cut."""
     if display_width(text) <= width:
         return text
+    if text.startswith("/"):
+        start = max(len(text) - width, 0)
+        while start < len(text) and display_width(text[start:]) >= width:
+            start += 1
+        return "…" + text[start:]
     end = min(len(text), width)
     while end and display_width(text[:end]) >= width:
         end -= 1
