@@ -21,8 +21,9 @@ from porcelain.session.tree.listing import (
     subtree_document,
     tree_rows,
 )
+from porcelain.session.tree.names import is_removed
 from porcelain.session.tree.places import AmbiguousLabel, current_seq, move_back, move_to, resolve_node
-from porcelain.session.tree.retention import collect, hold_open, is_removed
+from porcelain.session.tree.retention import collect, hold_open
 from porcelain.session.tree.store import (
     Turn,
     add_turn,

@@ -25,9 +25,10 @@ from porcelain.session.integrity.checking import chain_check
 from porcelain.session.tree import names
 from porcelain.session.tree.change import open_session
 from porcelain.session.tree.events import Body, event_hash
+from porcelain.session.tree.names import is_removed
 from porcelain.session.tree.places import move_to
 from porcelain.session.tree.replay import Broken
-from porcelain.session.tree.retention import collect, is_removed
+from porcelain.session.tree.retention import collect
 from porcelain.session.tree.store import (
     Turn,
     add_turn,
