@@ -144,6 +144,12 @@ def test_table_is_not_cut_without_a_width() -> None:
     assert list(table([["x" * 500, "y"]], width=20)) == ["x" * 16 + "…  y"]
 
 
+def test_ids_in_a_table_are_never_cut() -> None:
+    rows = [["20260304-050607-0102", "x" * 50]]
+    assert list(table(rows, width=40, whole=(0,))) == ["20260304-050607-0102  " + "x" * 17 + "…"]
+    assert list(table(rows, width=20, whole=(0,))) == ["20260304-050607-0102  " + "x" * 7 + "…"]
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [
