@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from objstore.snapshot import Snapshot
@@ -141,18 +141,27 @@ def _state_word(view: Snapshot, answer: str | None, state: str) -> str | None:
 
 def branch_lines(view: Snapshot, session: Session, style: Style) -> Iterator[str]:
     """The nodes with two children or more, each with those."""
+    out = out_of_service(view)
     for seq in branch_points(session):
-        yield node_line(view, session, seq, style)
+        yield node_line(view, session, seq, style, out)
         for child in sorted(one for _, one in session.index.children(seq)):
-            yield "  " + node_line(view, session, child, style)
+            yield "  " + node_line(view, session, child, style, out)
 
 
-def node_line(view: Snapshot, session: Session, seq: int, style: Style) -> str:
-    """One node on one line: Bates id, label, mode, question."""
+def node_line(
+    view: Snapshot, session: Session, seq: int, style: Style, out: Mapping[str, tuple[str, str]] | None = None
+) -> str:
+    """One node on one line: Bates id, label, mode, the state of an answer that is out of service, question. ``out`` is
+    ``out_of_service(view)``, where several are shown."""
     node = session.node(view, seq)
+    states = out_of_service(view) if out is None else out
+    answer = session.answer(view, seq) if states else None
+    warning = style.warning(f"! {states[answer][0]}") if answer is not None and answer in states else ""
     label = style.label(f"[{printable(node.label)}]") if node.label is not None else ""
     question = cut(" ".join(text_lines(node.question)), 80) or "(the root)"
-    return " ".join(part for part in (node.bates, label, style.mode(node.audit_mode), question) if part)
+    return " ".join(
+        part for part in (node.bates, label, style.mode(node.audit_mode), warning, question) if part
+    )
 
 
 def branch_documents(session: Session) -> Iterator[dict[str, Any]]:
