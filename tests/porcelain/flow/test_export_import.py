@@ -88,6 +88,16 @@ def test_a_folder_comes_out_as_it_went_in(store: Path, tmp_path: Path) -> None:
     assert succeed(store, "flow", "export", "--json", SESSION, tmp_path / "out").out.count('"new":0') == 1
 
 
+def test_the_state_of_a_folder_that_is_behind_is_not_taken(store: Path, tmp_path: Path) -> None:
+    root, old = build(tmp_path / "root"), build(tmp_path / "old", ends=(1,))
+    for folder, said in ((root, "new"), (old, "old")):
+        (folder / "_conversations" / SESSION / "conversation.state").write_text(f"# {said}\n")
+    there_and_back(store, root)
+    assert '"newRounds":0' in succeed(store, "flow", "import", "--json", old).out
+    succeed(store, "flow", "export", SESSION, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(root)
+
+
 def test_files_that_structure_does_not_give(store: Path, tmp_path: Path) -> None:
     first, second, third = landed_files()
     files = [

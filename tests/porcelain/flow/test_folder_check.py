@@ -198,6 +198,8 @@ ROUNDS: list[tuple[str, Edit]] = [
     ("no-previous", head(previous=UNSET)),
     ("from-seq", head(from_seq=0)),
     ("range", head(from_seq=9)),
+    ("range", head(from_seq=3)),
+    ("range", head(from_seq=1)),
     ("no-id", node(id="")),
     ("repeated-id", unresolved(id=SECOND.nodes[0].id)),
     ("revision", node(revision=1)),
@@ -259,6 +261,17 @@ def test_a_round_file_that_does_not_read(tmp_path: Path, rule: str, change: Call
     path.write_bytes(change(path.read_bytes()) + (b"\n" if rule == "depth" else b""))
     found = problems(tmp_path)
     assert [(one.rule, one.file) for one in found] == [(rule, str(path))]
+
+
+def test_lines_that_are_not_one_frame_each(tmp_path: Path) -> None:
+    """As many newlines as frames, and every value reads: but one stands on two lines, and two on one."""
+    path = second(tmp_path, lambda round_: round_)
+    *frames, commit = path.read_bytes().splitlines(keepends=True)
+    frames[1] = frames[1].replace(b'"t":"node",', b'"t":"node",\n', 1)
+    frames[2] = frames[2][:-1]
+    body = b"".join(frames)
+    path.write_bytes(body + commit.replace(commit[24:88], hashlib.sha256(body).hexdigest().encode()))
+    assert [(one.rule, one.file, one.line) for one in problems(tmp_path)] == [("undecodable", str(path), 2)]
 
 
 def test_first_rounds(tmp_path: Path) -> None:
