@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -331,6 +332,18 @@ def test_what_is_being_written_is_not_looked_at(tmp_path: Path) -> None:
     checks = list(check_folder(scan(tmp_path)))
     assert [check.problems for check in checks] == [[], []]
     assert sum(check.rounds for check in checks) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_what_is_no_file_cannot_be_read(tmp_path: Path) -> None:
+    for name in ("pipe.sd", "pipe.sf"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "lost.sd").symlink_to(tmp_path / "nowhere")
+    assert [(one.rule, one.file, one.what) for one in problems(tmp_path)] == [
+        ("unreadable", str(tmp_path / "lost.sd"), "No such file or directory"),
+        ("unreadable", str(tmp_path / "pipe.sd"), "not a file"),
+        ("unreadable", str(tmp_path / "pipe.sf"), "not a file"),
+    ]
 
 
 def test_roots_are_found_wherever_they_stand(tmp_path: Path) -> None:
