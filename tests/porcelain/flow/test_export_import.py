@@ -88,6 +88,21 @@ def test_a_folder_comes_out_as_it_went_in(store: Path, tmp_path: Path) -> None:
     assert succeed(store, "flow", "export", "--json", SESSION, tmp_path / "out").out.count('"new":0') == 1
 
 
+def test_what_a_collector_noted_comes_out_as_it_went_in(store: Path, tmp_path: Path) -> None:
+    root, old = build(tmp_path / "root"), build(tmp_path / "old", landed_files()[:1], ends=(1,))
+    for folder, said in ((root, 3), (old, 1)):
+        streams = folder / SESSION / "streams"
+        (folder / SESSION / "session.state").write_text(f"schema     1\nnext_seq   {said + 1}\n")
+        (streams / "main" / "transcript.cursor").write_text(f"kind append\nlast_seq {said}\n")
+    (root / SESSION / "streams" / "kid" / "meta.cursor").write_bytes(b"content_sha256 \xff\n")
+    there_and_back(store, root)
+    succeed(store, "flow", "import", old)  # it is behind, and so is what it notes
+    succeed(store, "flow", "export", SESSION, tmp_path / "again")
+    assert tree(tmp_path / "again") == tree(root)
+    with Store.open(store, read_only=True) as found, found.snapshot() as view:
+        assert not any(b"next_seq" in stored[1] for _, stored in view.objects())
+
+
 def test_the_state_of_a_folder_that_is_behind_is_not_taken(store: Path, tmp_path: Path) -> None:
     root, old = build(tmp_path / "root"), build(tmp_path / "old", ends=(1,))
     for folder, said in ((root, "new"), (old, "old")):
