@@ -103,6 +103,25 @@ def test_what_a_collector_noted_comes_out_as_it_went_in(store: Path, tmp_path: P
         assert not any(b"next_seq" in stored[1] for _, stored in view.objects())
 
 
+@pytest.mark.parametrize("size", [1_000_000, 2_000_000])
+def test_a_frame_that_no_pack_could_carry_is_not_taken(store: Path, tmp_path: Path, size: int) -> None:
+    root = build(tmp_path / "root", ends=())
+    (data, _), *_ = chain(landed_files(), 3)
+    round_ = read_round(data)
+    nodes = [*round_.nodes, SfNode("zz/" + "x" * size, 1, kind="odd")]
+    written, digest = write_round(round_.header, nodes, round_.relations, round_.unresolved)
+    place_round(root, written, 1, digest)
+    if size < 1 << 20:
+        there_and_back(store, root)
+        succeed(tmp_path / "clone", "clone", store)
+        return
+    result = objstore(store, "flow", "import", root)
+    assert result.code == 1 and "at most 1,048,576 can be stored" in result.err
+    assert "internal" not in result.err and "xxx" not in result.err
+    with Store.open(store, read_only=True) as found:
+        assert not found.refs("flow/") and not found.refs("landed/")
+
+
 def test_the_state_of_a_folder_that_is_behind_is_not_taken(store: Path, tmp_path: Path) -> None:
     root, old = build(tmp_path / "root"), build(tmp_path / "old", ends=(1,))
     for folder, said in ((root, "new"), (old, "old")):
