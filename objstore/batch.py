@@ -29,8 +29,11 @@ def prepare(objects: Iterable[tuple[bytes, str, bytes]]) -> list[Prepared]:
         group.append(one)
     done: list[Prepared] = []
     for codec, group in groups.items():
-        keys, names, values = zip(*group, strict=True)
-        done += zip(keys, names, *compress_many(values, codec), strict=True)
+        codecs, payloads = compress_many([data for _, _, data in group], codec)
+        done += [
+            (key, kind, used, payload)
+            for (key, kind, _), used, payload in zip(group, codecs, payloads, strict=True)
+        ]
     return done
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from objstore.batch import Prepared, prepare
-from objstore.digest import hasher
+from objstore.digest import hasher, hasher_of_many
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -33,6 +34,7 @@ class BulkWriter:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._hash = hasher(store.algorithm)
+        self._hash_all = hasher_of_many(store.algorithm)
         self._group: list[tuple[bytes, str, bytes]] = []
         self._group_bytes = 0
         self._waiting: deque[Future[list[Prepared]]] = deque()
@@ -49,6 +51,16 @@ class BulkWriter:
         if len(self._group) >= _GROUP_OBJECTS or self._group_bytes >= _GROUP_BYTES:
             self._compress_group()
         return key.hex()
+
+    def put_all(self, objects: Sequence[tuple[str, bytes]]) -> list[str]:
+        """``put`` of some objects, at most about as many as fill a group; their ids, in order."""
+        datas = [data for _, data in objects]
+        keys = self._hash_all(datas)
+        self._group += [(key, kind, data) for key, (kind, data) in zip(keys, objects, strict=True)]
+        self._group_bytes += sum(map(len, datas))
+        if len(self._group) >= _GROUP_OBJECTS or self._group_bytes >= _GROUP_BYTES:
+            self._compress_group()
+        return [key.hex() for key in keys]
 
     def _compress_group(self) -> None:
         self._waiting.append(self._pool.submit(prepare, self._group))

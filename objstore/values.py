@@ -19,12 +19,13 @@ CODEC = 37
 HEADER = 38
 
 
-def pack_all(objects: Sequence[tuple[bytes, int, int, bytes]]) -> list[bytes]:
-    """The stored values of these: key, kind number, codec, payload."""
-    checked = [bytes((kind, codec)) + payload for _, kind, codec, payload in objects]
-    sums = [crc32(one).to_bytes(4, "big") for one in checked]
-    keys = [one[0] for one in objects]
-    return list(map(b"".join, zip(keys, sums, checked, strict=True)))
+def pack_all(keys: Sequence[bytes], tags: Sequence[bytes], payloads: Sequence[bytes]) -> list[bytes]:
+    """The stored values of these: keys, kind number with codec (2 bytes each), payloads."""
+    begun = {tag: crc32(tag) for tag in set(tags)}
+    sums = [
+        crc32(payload, begun[tag]).to_bytes(4, "big") for tag, payload in zip(tags, payloads, strict=True)
+    ]
+    return list(map(b"".join, zip(keys, sums, tags, payloads, strict=True)))
 
 
 def is_sound(value: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import Any
 
 import lmdb
@@ -13,6 +14,7 @@ from objstore.batch import Batch, Prepared
 from objstore.database import ENTRY_KEY, INDEX, LOCAL_REF, Database, LmdbSnapshot, kind_names, number_key
 from objstore.errors import NotFound, RefMoved, StorageError, UsageError
 from objstore.filling import filling_order
+from objstore.garbage import without_gc
 from objstore.lock import writer_lock
 from objstore.refs import ANY, derived_resolver, is_local
 from objstore.values import HEADER, pack_all
@@ -82,6 +84,7 @@ def grow(database: Database) -> None:
         ) from None
 
 
+@without_gc()
 def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
     """Write the objects that are not there yet, in an order that fills pages well; how many there were."""
     if not objects:
@@ -99,12 +102,14 @@ def append(txn: Any, database: Database, objects: Sequence[Prepared]) -> int:
         return 0
     first = int.from_bytes(txn.get(b"next", db=database.meta), "big")
     ordered = [fresh[index] for index in filling_order([HEADER + len(one[3]) for one in fresh])]
-    arrivals = [number_key(arrival) for arrival in range(first, first + len(ordered))]
-    values = pack_all([(key, numbers[kind], codec, payload) for key, kind, codec, payload in ordered])
-    txn.cursor(db=database.objects).putmulti(list(zip(arrivals, values, strict=True)), append=True)
-    entries = [one[0][:ENTRY_KEY] + arrival[3:] for one, arrival in zip(ordered, arrivals, strict=True)]
+    arrivals = list(map(number_key, range(first, first + len(ordered))))
+    keys = [one[0] for one in ordered]
+    tags = {tag: bytes((numbers[tag[0]], tag[1])) for tag in {one[1:3] for one in ordered}}
+    values = pack_all(keys, [tags[one[1:3]] for one in ordered], [one[3] for one in ordered])
+    txn.cursor(db=database.objects).putmulti(zip(arrivals, values, strict=True), append=True)
+    entries = [key[:ENTRY_KEY] + arrival[3:] for key, arrival in zip(keys, arrivals, strict=True)]
     entries.sort()
-    txn.cursor(db=database.ids).putmulti([(INDEX, entry) for entry in entries])
+    txn.cursor(db=database.ids).putmulti(zip(repeat(INDEX), entries))
     txn.put(b"next", number_key(first + len(ordered)), db=database.meta)
     txn.put(b"kinds", "\n".join(kinds).encode(), db=database.meta)
     return len(ordered)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, parse
-from plumbing.output import Writer, counted, human_size, say
-from plumbing.packing import (
+from plumbing.interface.options import JSON, parse
+from plumbing.interface.output import Writer, counted, human_size, say
+from plumbing.interface.packing import (
     DRY_RUN,
     SELECTING,
     one_argument,
@@ -16,13 +16,13 @@ from plumbing.packing import (
     take,
     told,
 )
-from plumbing.stores import open_store
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 SUMMARY = "Write, check and take in bundles, which are packs in files."
 USAGE = """bundle create [--refs PATTERN]... [--not NAME]... [--content] [--json] FILE

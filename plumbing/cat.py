@@ -8,16 +8,16 @@ from binascii import unhexlify
 
 from objstore.errors import AmbiguousId, NotFound, UsageError
 from objstore.snapshot import resolve
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, json_bytes, read_batches
-from plumbing.stores import names_given, open_store, resolve_all
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, json_bytes, read_batches
+from plumbing.interface.stores import names_given, open_store, resolve_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from objstore.snapshot import Snapshot, Stored
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 SUMMARY = "Print objects, their types or their sizes."
 USAGE = """cat [-t|-s|-e|--pretty] [--json] [-z] NAME...

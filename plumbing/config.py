@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer
-from plumbing.settings import SETTINGS, key_of, setting
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.settings import SETTINGS, key_of, setting
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Read or change the settings of the store."
 USAGE = """config [--json] [-z] NAME

@@ -5,16 +5,16 @@ from __future__ import annotations
 from objstore.compression import decompress
 from objstore.errors import StorageError
 from objstore.values import CODEC, HEADER, KIND
-from plumbing.options import JSON, Option, parse
-from plumbing.output import Progress, Writer
-from plumbing.stores import open_database
+from plumbing.interface.options import JSON, Option, parse
+from plumbing.interface.output import Progress, Writer
+from plumbing.interface.stores import open_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from objstore.database import LmdbSnapshot
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Count objects and the bytes they take, by type with -v."
 USAGE = "count-objects [-v] [--json]"

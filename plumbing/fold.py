@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from objstore.errors import NotFound
 from objstore.snapshot import resolve
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, printable
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from objstore.fold import Claim, Fold
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "The joined state of the chains that names are heads of."
 USAGE = "fold [--at=N] [--id=FRAME|--conflicts] [--json] [-z] NAME..."

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer
-from plumbing.stores import abbreviate, open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import abbreviate, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from objstore.snapshot import Snapshot
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "List refs in a chosen format and order."
 USAGE = "for-each-ref [--format=FORMAT] [--sort=KEY]... [--count=N] [--json] [-z] [PATTERN...]"

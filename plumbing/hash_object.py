@@ -7,16 +7,16 @@ import os
 from objstore.canonical import MAX_TEXT, canonicalize
 from objstore.digest import hasher
 from objstore.errors import CheckFailed, UsageError
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, encode, printable, read_batches
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, encode, printable, read_batches
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import BinaryIO
 
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
     #: The kind and the canonical bytes of a document, where they are known.
     _Found = tuple[str, bytes] | None
@@ -41,7 +41,7 @@ EXAMPLES = (
 )
 
 #: Ids of stored objects are printed once the objects are durable: after this many, or when input pauses so long.
-_FLUSH_OBJECTS = 32 * 1024
+_FLUSH_OBJECTS = 64 * 1024
 _PAUSE_SECONDS = 0.02
 
 
@@ -68,15 +68,17 @@ def main(argv: Sequence[str], context: Context) -> int:
                 from objstore.canonical import parse as parse_json
 
                 return _hash(documents, lambda text, _: store.put(parse_json(text)), None, out)
-            from plumbing.documents import check_document, check_documents
+            from objstore.garbage import without_gc
+            from plumbing.interface.documents import check_document, check_documents
 
-            with store.writer() as writer:
+            with without_gc(), store.writer() as writer:
                 return _hash(
                     documents,
                     lambda text, found: writer.put(*(found or check_document(text))),
                     writer.flush,
                     out,
                     check_documents,
+                    writer.put_all,
                 )
 
 
@@ -132,11 +134,12 @@ def _hash(
     make_durable: Callable[[], object] | None,
     out: Writer,
     look: Callable[[list[bytes]], list[_Found]] = lambda batch: [None] * len(batch),
+    put_all: Callable[[list[tuple[str, bytes]]], list[str]] | None = None,
 ) -> int:
     """Give each document to ``put`` and print what it returns, or say what is wrong and stop (or go on, if asked).
 
-    ``look`` finds out what it can about the documents of a batch together, which ``put`` is given too. With
-    ``make_durable`` no id is printed before it was called.
+    ``look`` finds out what it can about the documents of a batch together, which ``put`` is given too; where it found
+    out all, ``put_all`` takes the batch as a whole. With ``make_durable`` no id is printed before it was called.
     """
     arguments, stdin = documents.arguments, documents.context.stdin
     end = "\0" if arguments.null else "\n"
@@ -157,17 +160,22 @@ def _hash(
 
     try:
         for batch in documents.batches():
-            for text, found in zip(batch, look(batch), strict=True):
-                number += 1
-                try:
-                    answers.append(put(text, found))
-                except CheckFailed as error:
-                    error.message = documents.located(error.message, number)
-                    if not arguments.keep_going:
-                        raise
-                    failed += 1
-                    answers.append("-")
-                    _complain(documents.context, error.message)
+            known = look(batch)
+            if put_all is not None and None not in known:
+                answers += put_all([found for found in known if found is not None])
+                number += len(batch)
+            else:
+                for text, found in zip(batch, known, strict=True):
+                    number += 1
+                    try:
+                        answers.append(put(text, found))
+                    except CheckFailed as error:
+                        error.message = documents.located(error.message, number)
+                        if not arguments.keep_going:
+                            raise
+                        failed += 1
+                        answers.append("-")
+                        _complain(documents.context, error.message)
             if make_durable is None or len(answers) >= _FLUSH_OBJECTS or (waits and _pauses(stdin)):
                 settle()
     except (CheckFailed, OSError):

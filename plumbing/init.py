@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Option, parse
-from plumbing.output import Writer
+from plumbing.interface.options import JSON, Option, parse
+from plumbing.interface.output import Writer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Create a store and print its folder."
 USAGE = "init [--hash ALGORITHM] [--json] [DIR]"

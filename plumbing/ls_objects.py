@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from objstore.values import KIND
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer
-from plumbing.stores import open_database
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_database
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "List the objects of the store in the order in which they arrived."
 USAGE = "ls-objects [--type=TYPE]... [--long] [--json] [-z]"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from plumbing.options import Option, parse
-from plumbing.output import Writer, counted, human_size, say
-from plumbing.packing import SELECTING, pieces_of, selection_of
-from plumbing.stores import open_store
+from plumbing.interface.options import Option, parse
+from plumbing.interface.output import Writer, counted, human_size, say
+from plumbing.interface.packing import SELECTING, pieces_of, selection_of
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Write refs and all objects that they need as a pack."
 USAGE = "pack [--refs PATTERN]... [--not NAME]... [--content] [--dry-run] [--json]"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from plumbing.options import Option, parse
-from plumbing.output import Writer
-from plumbing.packing import served_folder, told_first
-from plumbing.settings import keeps_content, setting
+from plumbing.interface.options import Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.packing import served_folder, told_first
+from plumbing.interface.settings import keeps_content, setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 SUMMARY = "Let another store push into a store."
 USAGE = "receive-pack [--json] DIR"

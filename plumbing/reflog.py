@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, printable
-from plumbing.stores import NO_ID, open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, printable
+from plumbing.interface.stores import NO_ID, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Where a ref has been, the newest move first."
 USAGE = "reflog [--count=N] [--reverse] [--json] [-z] NAME"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import MIN_ABBREVIATION
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer
-from plumbing.stores import abbreviate, names_given, open_store, resolve_all
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import abbreviate, names_given, open_store, resolve_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Turn refs and abbreviated ids into full ids, or ids into short ones."
 USAGE = """rev-parse [--short[=N]] [--json] [-z] NAME...

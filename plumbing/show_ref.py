@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import resolve
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from objstore.snapshot import Snapshot
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "List refs and the ids they point at."
 USAGE = """show-ref [--json] [-z] [PATTERN...]

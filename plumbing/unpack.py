@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from plumbing.options import parse
-from plumbing.packing import RECEIVING, take, told
-from plumbing.stores import open_store
+from plumbing.interface.options import parse
+from plumbing.interface.packing import RECEIVING, take, told
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Check a pack and take it into the store."
 USAGE = "unpack [--dry-run] [--json] [FILE]"

@@ -8,16 +8,16 @@ from objstore.digest import is_object_id
 from objstore.errors import NotFound, UsageError
 from objstore.refs import ANY, RefMove
 from objstore.snapshot import resolve
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Writer, read_batches
-from plumbing.stores import NO_ID, open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Writer, read_batches
+from plumbing.interface.stores import NO_ID, open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from objstore.snapshot import Snapshot
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 SUMMARY = "Move, create or delete refs, if they stand where they are expected."
 USAGE = """update-ref [--why TEXT] [--json] NAME NEW [OLD]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from objstore.errors import CheckFailed
-from plumbing.options import JSON, NUL, Option, parse
-from plumbing.output import Progress, Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, NUL, Option, parse
+from plumbing.interface.output import Progress, Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 SUMMARY = "Check every object, ref and chain of the store."
 USAGE = "verify [--since=N] [--processes=N] [--json] [-z]"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import Arguments, HelpWanted, format_help, parse
-from plumbing.output import encode
+from plumbing.interface.options import Arguments, HelpWanted, format_help, parse
+from plumbing.interface.output import encode
 from porcelain.commands import find, help_text, load, unknown_command, words_after
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
     from porcelain.commands import Command
 
 

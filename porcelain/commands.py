@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from objstore.errors import UsageError
-from plumbing.options import GLOBAL_OPTIONS, format_help, format_options
+from plumbing.interface.options import GLOBAL_OPTIONS, format_help, format_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

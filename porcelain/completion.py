@@ -11,8 +11,8 @@ from types import ModuleType
 from typing import NamedTuple
 
 from objstore.errors import UsageError
-from plumbing.options import GLOBAL_OPTIONS, HELP, Arguments, Context, Option
-from plumbing.output import encode
+from plumbing.interface.options import GLOBAL_OPTIONS, HELP, Arguments, Context, Option
+from plumbing.interface.output import encode
 from porcelain.commands import COMMANDS, GROUPS, find, load, words_after
 
 SUMMARY = "Print a completion script for a shell."

@@ -14,9 +14,9 @@ from msgspec import Struct, field, structs
 from objstore.errors import CheckFailed, ObjstoreError, UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, printable, table, terminal_width
-from plumbing.settings import keeps_content
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, printable, table, terminal_width
+from plumbing.interface.settings import keeps_content
 from porcelain.doctor_indexes import fact_index_faults, rebuild_indexes
 from porcelain.doctor_sources import (
     AgentCheck,

@@ -9,8 +9,8 @@ import os
 import sys
 
 from objstore.errors import ObjstoreError
-from plumbing.options import GLOBAL_OPTIONS, Context, HelpWanted, format_help, parse
-from plumbing.output import encode, printable
+from plumbing.interface.options import GLOBAL_OPTIONS, Context, HelpWanted, format_help, parse
+from plumbing.interface.output import encode, printable
 from porcelain.commands import PLUMBING, VERSION, find, help_text, load, unknown_command, words_after
 
 TYPE_CHECKING = False

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Option
-from plumbing.output import Writer, counted, human_size, table, terminal_width
-from plumbing.settings import keeps_content
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Option
+from plumbing.interface.output import Writer, counted, human_size, table, terminal_width
+from plumbing.interface.settings import keeps_content
+from plumbing.interface.stores import open_store
 from porcelain.providers.agents import PROVIDERS, TITLES, roots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from objstore.snapshot import Snapshot
     from objstore.store import Store
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
     from porcelain.importing.plan import Place
 
 SUMMARY = "what the store holds and what is new on disk"

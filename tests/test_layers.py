@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbing.options import KINDS
+from plumbing.interface.options import KINDS
 from porcelain.commands import COMMANDS, GROUPS, PLUMBING
 
 ROOT = Path(__file__).resolve().parent.parent

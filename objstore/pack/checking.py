@@ -81,19 +81,17 @@ class PackCheck:
         self._last = place
 
     def _height(self, key: bytes, kind_name: str, needs: list[bytes]) -> int:
-        height = 0
-        for need in needs:
-            below = self._heights.get(need)
-            if below is not None:
-                height = max(height, below + 1)
-            elif need not in self._presumed:
-                raise PackRefused(
-                    f"a {kind_name} needs {need.hex()}, which is neither in the pack before it nor presumed",
-                    object=key.hex(),
-                )
+        below = [height for height in map(self._heights.get, needs) if height is not None]
+        if len(below) < len(needs):
+            for need in needs:
+                if need not in self._heights and need not in self._presumed:
+                    raise PackRefused(
+                        f"a {kind_name} needs {need.hex()}, which is neither in the pack before it nor presumed",
+                        object=key.hex(),
+                    )
         if self._unclaimed:
             self._unclaimed.difference_update(needs)
-        return height
+        return 1 + max(below, default=-1)
 
     def finish(self) -> None:
         """Raise ``PackRefused`` where content came to a receiver that takes none."""

@@ -4,7 +4,6 @@ brings the indexes up to date. What is refused leaves nothing behind.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from objstore.batch import Batch, Prepared, prepare
 from objstore.closure import CONTENT_REFS
 from objstore.database import Database, LmdbSnapshot
 from objstore.errors import StorageError, UsageError
+from objstore.garbage import without_gc
 from objstore.origin import go_on_as, new_store_id
 from objstore.pack.checking import PackCheck, check_links
 from objstore.pack.format import Limits, PackRefused
@@ -113,7 +113,7 @@ def check_pack(
     check = PackCheck(presumed, take_content=take_content)
     with _Spool(database) as spool:
         for group in _groups(reader):
-            with _no_collection():
+            with without_gc():
                 check.check(group)
             spool.add(group)
             on_progress(len(group))
@@ -125,18 +125,6 @@ def check_pack(
         )
         refs = [ref for ref in offered if wanted(ref[0])]
         yield Checked(store, spool, check.links, refs, result, why)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """What is decoded holds no cycles, and looking for them would cost a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def receive(store: Store, source: Source, *, dry_run: bool = False, **options: Any) -> Received:

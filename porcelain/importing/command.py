@@ -7,8 +7,8 @@ from pathlib import Path
 
 from objstore.errors import NotFound, UsageError
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import (
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import (
     Progress,
     Writer,
     counted,
@@ -19,8 +19,8 @@ from plumbing.output import (
     table,
     terminal_width,
 )
-from plumbing.settings import keeps_content
-from plumbing.stores import open_store
+from plumbing.interface.settings import keeps_content
+from plumbing.interface.stores import open_store
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.plan import make_plan
 from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes

@@ -35,7 +35,7 @@ from porcelain.providers.records import Landing, page_record_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from porcelain.providers.landing import LandedChunk
+    from porcelain.providers.chunks import LandedChunk
 
 #: Bytes of the rounds of a conversation from which on those made so far are handed on to be stored.
 _PIECE_BYTES = 16 * 1024 * 1024
@@ -101,8 +101,9 @@ class Worker:
 
     def _landed_chunks(self, task: Task) -> Iterator[LandedChunk]:
         """What is new in the sources of a conversation. Where there are none, no reader is loaded either."""
+        from porcelain.providers.chunks import LandingOptions
         from porcelain.providers.content import ContentSink
-        from porcelain.providers.landing import LandingOptions, land_conversation
+        from porcelain.providers.landing import land_conversation
         from porcelain.providers.redaction import RULES, redact
 
         provider = provider_module(task.conversation.provider)

@@ -17,20 +17,19 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol, cast
 
 import msgspec
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 
 from objstore.digest import hash_bytes
 from objstore.kinds import encode
 from objstore.nesting import is_too_deep
+from porcelain.providers.chunks import ChunkBuilder, LandedChunk, LandingOptions, Reason
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, SourceFacts
 from porcelain.providers.jsonlines import repair
-from porcelain.providers.landing import CHUNK_BYTES, LandedChunk, LandingOptions, Problem, Reason
-from porcelain.providers.pages import NO_DIGEST, PageBuilder
+from porcelain.providers.pages import PageBuilder
 from porcelain.providers.reader import Conversation, Entry, Provider, ReaderState, Source
-from porcelain.providers.records import Page, Record
+from porcelain.providers.records import Record
 from porcelain.providers.rows import Placed, RowWriter
-from porcelain.providers.times import EPOCH, later
 
 #: The entry that describes the conversation itself; it comes first, and is read whenever any other one is.
 ABOUT = ""
@@ -81,14 +80,15 @@ def land_documents(
     next_seq: int,
 ) -> Iterator[LandedChunk]:
     """Land what is new, stream by stream; arguments and result as for ``landing.land_conversation``."""
-    landing = _Landing(conversation, cursors, cast(DocumentProvider, provider), sink, options, next_seq)
+    chunks = ChunkBuilder(conversation, cursors, provider, sink, options, next_seq)
+    landing = _Landing(conversation, cursors, chunks, cast(DocumentProvider, provider), sink, options)
     streams: dict[str | None, list[Source]] = {}
     for source in conversation.sources:
         streams.setdefault(source.stream, []).append(source)
     for sources in streams.values():
         yield from landing.land(sources)
-    if not landing.chunk.is_empty():
-        yield landing.take_chunk()
+    if not chunks.current.is_empty():
+        yield chunks.take()
 
 
 class _Entry(Struct):
@@ -130,34 +130,23 @@ class _Read(Struct):
 
 
 class _Landing:
-    """The walk over the streams of one conversation; ``chunk`` is the one being filled."""
+    """The walk over the streams of one conversation."""
 
     def __init__(
         self,
         conversation: Conversation,
         cursors: Mapping[str, Cursor],
+        chunks: ChunkBuilder,
         provider: DocumentProvider,
         sink: ContentSink,
         options: LandingOptions,
-        next_seq: int,
     ) -> None:
-        self.chunk = LandedChunk()
+        self._chunks = chunks
         self._conversation = conversation
         self._cursors = cursors
         self._provider = provider
         self._sink = sink
         self._options = options
-        self._next_seq = next_seq
-        self._newest: str | None = None
-        for source in conversation.sources:
-            cursor = cursors.get(source.path)
-            self._note_time(cursor.facts.last_time if cursor is not None else None)
-
-    def take_chunk(self) -> LandedChunk:
-        """The chunk as it is; the next one is begun."""
-        chunk, self.chunk = self.chunk, LandedChunk()
-        chunk.content, self._sink.found = self._sink.found, []
-        return chunk
 
     def land(self, sources: Sequence[Source]) -> Iterator[LandedChunk]:
         """Land one stream."""
@@ -170,15 +159,12 @@ class _Landing:
                     documents = stack.enter_context(self._provider.open_documents(source))
                     opened.append(self._begin(source, documents))
                 except OSError as error:
-                    self._problem(source, error)
+                    self._chunks.note_problem(source, error)
             try:
                 yield from self._land(opened)
             except OSError as error:
-                self._problem(opened[0].source, error)
+                self._chunks.note_problem(opened[0].source, error)
                 self._pause(opened)
-
-    def _problem(self, source: Source, error: OSError) -> None:
-        self.chunk.problems.append(Problem(source.path, error.strerror or type(error).__name__))
 
     def _is_known(self, source: Source) -> bool:
         cursor = self._cursors.get(source.path)
@@ -187,16 +173,8 @@ class _Landing:
             and cursor.mtime_ns != 0
             and bool(source.stamp)
             and cursor.stamp == source.stamp
-            and self._reason(cursor) is None
+            and self._chunks.reason(cursor) is None
         )
-
-    def _reason(self, cursor: Cursor) -> Reason | None:
-        """Why a source must be read again although it has not changed."""
-        if cursor.rules != self._options.rules:
-            return "rules"
-        if cursor.parser != self._provider.PARSER:
-            return "parser"
-        return "content" if self._sink.keep and not cursor.content else None
 
     def _begin(self, source: Source, documents: Documents) -> _Open:
         cursor = self._cursors.get(source.path)
@@ -205,13 +183,13 @@ class _Landing:
         reason: Reason | None = None
         if cursor is not None:
             known = {key: _remembered(text) for key, text in cursor.reader.items()}
-            reason = self._reason(cursor)
+            reason = self._chunks.reason(cursor)
             if reason is not None:
-                self.chunk.reread[source.path] = reason
+                self._chunks.current.reread[source.path] = reason
             if reason is None or reason == "content":
                 facts = cursor.facts.copy()
         stamps = documents.stamps()
-        builder = PageBuilder(self._template(source))
+        builder = self._chunks.new_page(source)
         opened = _Open(
             source=source,
             documents=documents,
@@ -239,20 +217,20 @@ class _Landing:
         if keys:
             keys.add(ABOUT)
         for found in self._replaced(self._read(keys, opened)):
-            if self.chunk.source_bytes >= CHUNK_BYTES:
+            if self._chunks.is_full():
                 self._pause(opened)
-                yield self.take_chunk()
+                yield self._chunks.take()
             self._land_entry(found, opened, state)
         for one in opened:
-            self._close_page(one)
+            self._chunks.close_page(one.builder)
             one.facts.pending_bytes = one.pending
-            self.chunk.cursors.append(self._cursor(one, whole=True))
+            self._chunks.current.cursors.append(self._cursor(one, whole=True))
 
     def _pause(self, opened: list[_Open]) -> None:
         """Say how far the sources have come, not yet to their ends."""
         for one in opened:
-            self._close_page(one)
-            self.chunk.cursors.append(self._cursor(one, whole=False))
+            self._chunks.close_page(one.builder)
+            self._chunks.current.cursors.append(self._cursor(one, whole=False))
 
     def _made(self, opened: list[_Open], key: str) -> int:
         if key == ABOUT:
@@ -291,7 +269,7 @@ class _Landing:
     def _land_entry(self, found: _Read, opened: list[_Open], state: ReaderState) -> None:
         """Write what is new of an entry into the pages of the last source that holds it."""
         key, holders, raw, size, clean = found.key, found.holders, found.raw, found.size, found.clean
-        self.chunk.source_bytes += size
+        self._chunks.current.source_bytes += size
         last = holders[-1]
         broken = sum(len(data) for name, data in raw.items() if not clean[name])
         if broken:
@@ -334,52 +312,14 @@ class _Landing:
     def _write(self, one: _Open, placed: Placed, size: int, opened: list[_Open]) -> None:
         for other in opened:
             if other is not one or not one.builder.has_room(size):
-                self._close_page(other)
+                self._chunks.close_page(other.builder)
         one.builder.add_line(placed.length + 1)
         one.writer.write(one.ord, one.offset, placed)
 
     def _note(self, one: _Open, placed: Placed) -> None:
         """Count an entry that the source holds, and that was landed from another one, among what it has said."""
-        aside = PageBuilder(self._template(one.source))
+        aside = self._chunks.new_page(one.source)
         RowWriter(aside, one.facts, self._sink, self._provider.TITLE_ENTRY).write(one.ord, one.offset, placed)
-
-    # -- pages and cursors -------------------------------------------------------------------------------------------
-
-    def _template(self, source: Source) -> Page:
-        provider = self._provider
-        return Page(
-            adapter=f"{provider.NAME}-local/{provider.PARSER}",
-            at=EPOCH,
-            batch=source.batch or UNSET,
-            conversation=self._conversation.native_id,
-            dialect=provider.DIALECT,
-            digest=NO_DIGEST,
-            digests="",
-            kind=source.kind,
-            lengths=[],
-            offset=0,
-            ord=1,
-            provider=provider.NAME,
-            records="",
-            rules=self._options.rules,
-            seq=self._next_seq,
-            src=source.src,
-            stream=source.stream or UNSET,
-        )
-
-    def _close_page(self, one: _Open) -> None:
-        builder = one.builder
-        if builder.is_empty():
-            return
-        newest = builder.newest
-        at = newest or self._newest or EPOCH
-        self._note_time(newest)
-        self.chunk.pages.append(builder.close(self._next_seq, at, self._options.sd_bytes))
-        self._next_seq += 1
-
-    def _note_time(self, time: str | None) -> None:
-        if time is not None and (self._newest is None or later(time, self._newest)):
-            self._newest = time
 
     def _cursor(self, one: _Open, *, whole: bool) -> Cursor:
         """The cursor; in the middle it never says that the source is as it was seen."""

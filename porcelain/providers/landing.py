@@ -27,64 +27,23 @@ part of a file (``Source.stamp``) is opened by its provider.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from errno import EINVAL
 from stat import S_ISREG
-from typing import BinaryIO, Literal, cast
+from typing import BinaryIO, cast
 
-from msgspec import UNSET, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from porcelain.providers import jsonlines
-from porcelain.providers.content import ContentSink, Redactor
+from porcelain.providers.chunks import ChunkBuilder, LandedChunk, LandingOptions
+from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, SourceFacts, is_same_file, tail_digest
-from porcelain.providers.pages import NO_DIGEST, LandedPage, PageBuilder, SdBytes
+from porcelain.providers.pages import PageBuilder
 from porcelain.providers.reader import Conversation, PartProvider, Provider, ReaderState, Source
-from porcelain.providers.records import Page
 from porcelain.providers.rows import OCTETS, LineReader, RowWriter
-from porcelain.providers.times import EPOCH, later
 from porcelain.providers.unpacking import open_source
-
-#: A chunk ends with the page in which its sources pass this many bytes.
-CHUNK_BYTES = 8 * 1024 * 1024
-
-#: Why a source was not simply read on from its cursor.
-Reason = Literal["rewritten", "rules", "parser", "content"]
-
-
-class Problem(Struct, frozen=True):
-    """A source that could not be read, and the system's reason."""
-
-    path: str
-    reason: str
-
-
-class LandedChunk(Struct):
-    """What one transaction stores. ``content`` is empty unless content is kept, and in an order in which every object
-    follows those it needs. ``cursors`` carry what lineage wants to know (``Cursor.facts``); ``reread`` says which paths
-    were read from their beginning again, and why."""
-
-    pages: list[LandedPage] = field(default_factory=list)
-    content: list[tuple[str, bytes]] = field(default_factory=list)
-    cursors: list[Cursor] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    reread: dict[str, Reason] = field(default_factory=dict)
-    source_bytes: int = 0
-
-    def is_empty(self) -> bool:
-        return not (self.pages or self.content or self.cursors or self.problems)
-
-
-class LandingOptions(Struct, frozen=True, kw_only=True):
-    """How to land: the replacer of secrets and the name of its rules; the key (at most 64 bytes) of hashes over raw
-    bytes; and the function that writes a page's ``.sd`` form. ``landed_records`` gives, for a path, the record ids that
-    were landed from it before, in order; it is asked only about a file that was rewritten and a document of records."""
-
-    redact: Redactor
-    rules: str
-    key: bytes
-    sd_bytes: SdBytes
-    landed_records: Callable[[str], Iterator[str]] = lambda _path: iter(())
 
 
 def land_conversation(
@@ -100,11 +59,12 @@ def land_conversation(
     ``cursors`` has those of earlier runs by path. Pages are numbered from ``next_seq``. Nothing is yielded when nothing
     is new. A file that cannot be read is reported in ``problems`` and the others are landed.
     """
-    landing = _Landing(conversation, cursors, provider, sink, options, next_seq)
+    chunks = ChunkBuilder(conversation, cursors, provider, sink, options, next_seq)
+    landing = _Landing(conversation, chunks, provider, sink, options)
     for source in conversation.sources:
         yield from landing.land(source, cursors.get(source.path))
-    if not landing.chunk.is_empty():
-        yield landing.take_chunk()
+    if not chunks.current.is_empty():
+        yield chunks.take()
 
 
 class _Progress(Struct):
@@ -120,33 +80,21 @@ class _Progress(Struct):
 
 
 class _Landing:
-    """The walk over the sources of one conversation; ``chunk`` is the one being filled."""
+    """The walk over the sources of one conversation."""
 
     def __init__(
         self,
         conversation: Conversation,
-        cursors: Mapping[str, Cursor],
+        chunks: ChunkBuilder,
         provider: Provider,
         sink: ContentSink,
         options: LandingOptions,
-        next_seq: int,
     ) -> None:
-        self.chunk = LandedChunk()
+        self._chunks = chunks
         self._conversation = conversation
         self._provider = provider
         self._sink = sink
         self._options = options
-        self._next_seq = next_seq
-        self._newest: str | None = None
-        for source in conversation.sources:
-            cursor = cursors.get(source.path)
-            self._note_time(cursor.facts.last_time if cursor is not None else None)
-
-    def take_chunk(self) -> LandedChunk:
-        """The chunk as it is; the next one is begun."""
-        chunk, self.chunk = self.chunk, LandedChunk()
-        chunk.content, self._sink.found = self._sink.found, []
-        return chunk
 
     def land(self, source: Source, cursor: Cursor | None) -> Iterator[LandedChunk]:
         try:
@@ -156,9 +104,8 @@ class _Landing:
                 stat = os.stat(source.path)
                 same = cursor is not None and is_same_file(cursor, stat)
                 if not same and not S_ISREG(stat.st_mode):
-                    self.chunk.problems.append(Problem(source.path, "not a file"))
-                    return
-            if cursor is not None and same and self._reason(cursor) is None:
+                    raise OSError(EINVAL, "not a file")
+            if cursor is not None and same and self._chunks.reason(cursor) is None:
                 return
             with self._open(source) as (file, stat, size):
                 if source.shape == "document":
@@ -166,36 +113,28 @@ class _Landing:
                 else:
                     yield from self._land_log(source, cursor, file, stat, size)
         except OSError as error:
-            self.chunk.problems.append(Problem(source.path, error.strerror or type(error).__name__))
+            self._chunks.note_problem(source, error)
 
     def _open(self, source: Source) -> AbstractContextManager[tuple[BinaryIO, os.stat_result, int]]:
         return (
             cast(PartProvider, self._provider).open_part(source) if source.stamp else open_source(source.path)
         )
 
-    def _reason(self, cursor: Cursor) -> Reason | None:
-        """Why a source must be read again although it has not changed."""
-        if cursor.rules != self._options.rules:
-            return "rules"
-        if cursor.parser != self._provider.PARSER:
-            return "parser"
-        return "content" if self._sink.keep and not cursor.content else None
-
     def _begin(self, source: Source, cursor: Cursor | None, file: BinaryIO, size: int) -> _Progress:
         """Where to start reading."""
         if cursor is None:
             return _Progress()
         kept = _Progress(observation=cursor.observation, conflict=cursor.state == "conflict")
-        reason = self._reason(cursor)
+        reason = self._chunks.reason(cursor)
         if size < cursor.offset or cursor.tail != tail_digest(
             file.fileno(), cursor.offset, self._options.key, source.slot
         ):
-            self.chunk.reread[source.path] = "rewritten"
+            self._chunks.current.reread[source.path] = "rewritten"
             kept.observation += 1
             kept.conflict = True
             return kept
         if reason is not None:
-            self.chunk.reread[source.path] = reason
+            self._chunks.current.reread[source.path] = reason
         if reason == "rules" or reason == "parser":
             return kept
         kept.facts = cursor.facts.copy()
@@ -211,11 +150,11 @@ class _Landing:
         if cursor is not None and cursor.slot and not source.slot:
             source = _with_slot(source, file, size)
         progress = self._begin(source, cursor, file, size)
-        reason = self.chunk.reread.get(source.path)
+        reason = self._chunks.current.reread.get(source.path)
         if reason == "content":
             yield from self._land_content(source, file, progress.offset)
         old = self._options.landed_records(source.path) if reason == "rewritten" else None
-        builder = PageBuilder(self._template(source))
+        builder = self._chunks.new_page(source)
         facts = progress.facts
         facts.pending_bytes = 0
         writer = self._writer(builder, facts, old)
@@ -230,11 +169,11 @@ class _Landing:
                 facts.pending_bytes = 0 if blank else length
                 break
             if not builder.has_room(length + 1):
-                self._close_page(builder)
-            if self.chunk.source_bytes >= CHUNK_BYTES and builder.is_empty():
-                self.chunk.cursors.append(self._cursor(source, progress, file, None))
-                yield self.take_chunk()
-            self.chunk.source_bytes += length + 1
+                self._chunks.close_page(builder)
+            if self._chunks.is_full() and builder.is_empty():
+                self._chunks.current.cursors.append(self._cursor(source, progress, file, None))
+                yield self._chunks.take()
+            self._chunks.current.source_bytes += length + 1
             if not blank:
                 facts.lines += not progress.open_line
                 builder.add_line(length + 1)
@@ -243,8 +182,8 @@ class _Landing:
             progress.open_line = not line.ended
             progress.offset = line.offset + length + line.ended
             progress.ord = line.ord + line.ended
-        self._close_page(builder)
-        self.chunk.cursors.append(self._cursor(source, progress, file, stat))
+        self._chunks.close_page(builder)
+        self._chunks.current.cursors.append(self._cursor(source, progress, file, stat))
 
     def _slot(self, source: Source, file: BinaryIO) -> str:
         """Keyed hash of the bytes that the agent rewrites in place; empty for none."""
@@ -263,9 +202,9 @@ class _Landing:
         """Read what was landed before, up to ``end``, for its content alone."""
         reader = self._reader(source, ReaderState())
         for line, clean, fit in reader.replace_secrets(jsonlines.read_lines(file, 0, 1, end)):
-            if self.chunk.source_bytes >= CHUNK_BYTES:
-                yield self.take_chunk()
-            self.chunk.source_bytes += len(line.data) + 1
+            if self._chunks.is_full():
+                yield self._chunks.take()
+            self._chunks.current.source_bytes += len(line.data) + 1
             if not jsonlines.is_blank(line.data):
                 for placed in reader.read(line.data, clean, fit=fit):
                     if placed.entry.record is None:
@@ -289,12 +228,12 @@ class _Landing:
         self, source: Source, cursor: Cursor | None, file: BinaryIO, stat: os.stat_result
     ) -> None:
         raw = file.read(stat.st_size)
-        reason = self._reason(cursor) if cursor is not None else None
+        reason = self._chunks.reason(cursor) if cursor is not None else None
         progress = _Progress()
         if cursor is not None:
             progress = _Progress(observation=cursor.observation, facts=cursor.facts.copy())
             if reason is not None:
-                self.chunk.reread[source.path] = reason
+                self._chunks.current.reread[source.path] = reason
         progress.facts.pending_bytes = 0
         clean = self._options.redact(raw)
         entries = self._reader(source, progress.state).read(raw, clean)
@@ -302,61 +241,26 @@ class _Landing:
             progress.facts.pending_bytes = len(raw)
             if cursor is not None:
                 progress.offset = cursor.offset
-            self.chunk.cursors.append(self._cursor(source, progress, file, stat))
+            self._chunks.current.cursors.append(self._cursor(source, progress, file, stat))
             return
         progress.offset = len(raw)
         tail = tail_digest(file.fileno(), len(raw), self._options.key)
         known = cursor is not None and (cursor.offset, cursor.tail) == (len(raw), tail)
-        self.chunk.source_bytes += len(raw)
+        self._chunks.current.source_bytes += len(raw)
         if not known or reason in ("rules", "parser"):
-            builder = PageBuilder(self._template(source))
+            builder = self._chunks.new_page(source)
             progress.facts.lines += 1
             landed = self._options.landed_records(source.path) if len(entries) > 1 and reason is None else ()
             writer = self._writer(builder, progress.facts, known=frozenset(landed))
             for placed in entries:
                 if not builder.has_room(placed.length):
-                    self._close_page(builder)
+                    self._chunks.close_page(builder)
                 builder.add_line(placed.length)
                 writer.write(1, 0, placed)
-            self._close_page(builder)
-        self.chunk.cursors.append(self._cursor(source, progress, file, stat))
+            self._chunks.close_page(builder)
+        self._chunks.current.cursors.append(self._cursor(source, progress, file, stat))
 
-    # -- pages and cursors -------------------------------------------------------------------------------------------
-
-    def _template(self, source: Source) -> Page:
-        provider = self._provider
-        return Page(
-            adapter=f"{provider.NAME}-local/{provider.PARSER}",
-            at=EPOCH,
-            batch=source.batch or UNSET,
-            conversation=self._conversation.native_id,
-            dialect=provider.DIALECT,
-            digest=NO_DIGEST,
-            digests="",
-            kind=source.kind,
-            lengths=[],
-            offset=0,
-            ord=1,
-            provider=provider.NAME,
-            records="",
-            rules=self._options.rules,
-            seq=self._next_seq,
-            src=source.src,
-            stream=source.stream or UNSET,
-        )
-
-    def _close_page(self, builder: PageBuilder) -> None:
-        if builder.is_empty():
-            return
-        newest = builder.newest
-        at = newest or self._newest or EPOCH
-        self._note_time(newest)
-        self.chunk.pages.append(builder.close(self._next_seq, at, self._options.sd_bytes))
-        self._next_seq += 1
-
-    def _note_time(self, time: str | None) -> None:
-        if time is not None and (self._newest is None or later(time, self._newest)):
-            self._newest = time
+    # -- cursors ----------------------------------------------------------------------------------------------------
 
     def _cursor(
         self, source: Source, progress: _Progress, file: BinaryIO, seen: os.stat_result | None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import StorageError
-from plumbing.options import Arguments, Context
-from plumbing.output import say
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.output import say
+from plumbing.interface.stores import open_store
 from porcelain.remotes.config import PROGRAM, Remote, add_remote
 from porcelain.remotes.transfer import CONTENT, PROGRAM_OPTION, REFS
 from porcelain.remotes.urls import absolute, check_remote, shown

@@ -9,9 +9,9 @@ from objstore.errors import Conflict, UsageError
 from objstore.store import Store
 from objstore.sync.exchange import Fetched
 from objstore.sync.manifest import Scope
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, counted, printable
-from plumbing.settings import key_of
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, counted, printable
+from plumbing.interface.settings import key_of
 from porcelain.remotes.config import PROGRAM, Remote, add_remote
 from porcelain.remotes.transfer import (
     CONTENT,

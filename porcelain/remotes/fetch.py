@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import Arguments, Context
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.remotes.transfer import EXCHANGE, chosen_remote, fetch_from, fetched_document, tell_fetched
 from porcelain.remotes.urls import shown
 

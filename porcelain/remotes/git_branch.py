@@ -25,7 +25,7 @@ from objstore.errors import NotFound, StorageError, UsageError
 from objstore.lock import writer_lock
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes.config import Pusher, Remote
 from porcelain.remotes.hub.files import KEPT_WHILE_NEEDED, WRITERS, Lost
 from porcelain.remotes.hub.transport import HubTransport

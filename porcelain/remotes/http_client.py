@@ -23,7 +23,7 @@ from objstore.errors import NotFound, ObjstoreError, StorageError, UsageError
 from objstore.sync import messages
 from objstore.sync.manifest import Node, Scope
 from objstore.sync.transport import Hello, PieceSource, Receipt, Traffic, Transport
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes.config import Pusher, Remote
 
 TYPE_CHECKING = False

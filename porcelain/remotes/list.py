@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.remotes.config import all_remotes
 from porcelain.remotes.urls import shown
 

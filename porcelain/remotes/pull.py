@@ -6,9 +6,9 @@ from msgspec import structs
 
 from objstore.store import Store
 from objstore.sync.exchange import Fetched
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Writer, counted
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Writer, counted
+from plumbing.interface.stores import open_store
 from porcelain.remotes.config import Remote
 from porcelain.remotes.transfer import (
     EXCHANGE,

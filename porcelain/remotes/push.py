@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from objstore.errors import UsageError
-from plumbing.options import Arguments, Context
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.remotes.transfer import EXCHANGE, chosen_remote, push_to, pushed_document, tell_pushed
 from porcelain.remotes.urls import BUNDLE, parse_url, shown
 

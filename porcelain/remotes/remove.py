@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbing.options import Arguments, Context
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.stores import open_store
 from porcelain.remotes.config import remove_remote
 
 SUMMARY = "forget a remote; what came from it stays"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, counted, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, counted, printable
+from plumbing.interface.stores import open_store
 from porcelain.remotes.config import pusher
 from porcelain.remotes.transfer import named_remote
 from porcelain.remotes.urls import is_hub, open_transport, shown

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.pack.reader import Source
 from objstore.sync.transport import Transport
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes.config import Pusher, Remote
 from porcelain.remotes.hub.files import WRITERS, Lost
 from porcelain.remotes.hub.transport import HubTransport

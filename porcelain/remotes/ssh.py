@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from objstore.errors import StorageError, UsageError
 from objstore.sync.pipes import PipeTransport
 from objstore.sync.transport import Transport
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes.config import Pusher, Remote
 
 _URL = re.compile(r"ssh://(?:([^@/]+)@)?(\[[0-9A-Fa-f:.%]+\]|[^:/@]+)(?::(\d{1,5}))?(/.*)", re.IGNORECASE)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import Arguments, Context
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.remotes.pull import GRAFT, pull_from, tell_pulled
 from porcelain.remotes.transfer import (
     EXCHANGE,

@@ -13,10 +13,10 @@ from objstore.store import Store
 from objstore.sync.exchange import Fetched, Pushed, fetch, push
 from objstore.sync.manifest import Scope
 from objstore.sync.transport import Transport
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, printable
-from plumbing.packing import tell_renamed
-from plumbing.settings import keeps_content
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, printable
+from plumbing.interface.packing import tell_renamed
+from plumbing.interface.settings import keeps_content
 from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, pusher, seen_root
 from porcelain.remotes.urls import open_transport, parse_url, shown
 

@@ -23,9 +23,9 @@ from urllib.parse import unquote
 
 from objstore.errors import UsageError
 from objstore.sync.transport import Transport
-from plumbing.options import Context
-from plumbing.packing import served_folder
-from plumbing.settings import keeps_content
+from plumbing.interface.options import Context
+from plumbing.interface.packing import served_folder
+from plumbing.interface.settings import keeps_content
 from porcelain.remotes.config import Pusher, Remote
 
 #: Where the opener of a kind of URL is: ``module:function``, called with the remote, the context and, where it is to be

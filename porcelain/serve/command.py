@@ -8,10 +8,10 @@ from contextlib import contextmanager, suppress
 
 from objstore.errors import Conflict, StorageError, UsageError
 from objstore.store import Store
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Writer, say
-from plumbing.settings import setting
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Writer, say
+from plumbing.interface.settings import setting
+from plumbing.interface.stores import open_store
 from porcelain.serve.tokens import Scope, all_tokens, new_token
 
 SUMMARY = "serve the store over HTTP"

@@ -39,7 +39,7 @@ from objstore.sync import messages
 from objstore.sync.manifest import Manifest, Scope
 from objstore.sync.messages import END, FAILURE, HEAD, PIECE, PIECE_BYTES
 from objstore.sync.stores import StoreTransport
-from plumbing.settings import keeps_content
+from plumbing.interface.settings import keeps_content
 from porcelain.commands import VERSION
 from porcelain.serve.guard import Limits, Refused
 

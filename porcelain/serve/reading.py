@@ -19,7 +19,7 @@ from objstore.errors import NotFound, UsageError
 from objstore.snapshot import Snapshot, resolve
 from objstore.store import Store, read
 from objstore.sync.joining import is_offered
-from plumbing.settings import keeps_content
+from plumbing.interface.settings import keeps_content
 from porcelain.session.exchange.refresh import changes_since, encode_delta, encode_fetched, fetch_node
 from porcelain.session.tree.change import open_session
 from porcelain.session.tree.identity import is_bates, is_sid

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.serve.tokens import SCOPES, all_tokens, forget_token, keep_token, new_token
 
 SUMMARY = "make, list and revoke the tokens that let clients in"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from objstore import canonical
 from objstore.errors import CheckFailed
 from objstore.objects import check_object
-from plumbing.documents import check_document, check_documents
+from plumbing.interface.documents import check_document, check_documents
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objstore.errors import UsageError
-from plumbing.options import (
+from plumbing.interface.options import (
     JSON,
     NUL,
     Context,

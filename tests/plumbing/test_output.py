@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbing import output
-from plumbing.options import Context
-from plumbing.output import (
+from plumbing.interface import output
+from plumbing.interface.options import Context
+from plumbing.interface.output import (
     Progress,
     Writer,
     display_width,

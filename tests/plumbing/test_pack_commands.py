@@ -12,7 +12,7 @@ from objstore.store import Store
 from objstore.sync.manifest import Scope
 from objstore.sync.pipes import PipeTransport
 from plumbing import pack, receive_pack, unpack, upload_pack
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from tests.objstore.sync.building import add_round, ask, new_session, opened, put_node, state
 
 REF = "flow/1111111111111111/test/x"

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from plumbing.options import JSON, Option
+from plumbing.interface.options import JSON, Option
 from porcelain import commands, completion
 from porcelain.commands import PLUMBING, PORCELAIN, Command
 from porcelain.main import main

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, Context, Option, parse
+from plumbing.interface.options import JSON, Context, Option, parse
 from porcelain import commands
 from porcelain.commands import PLUMBING, PORCELAIN, Command
 from porcelain.main import main

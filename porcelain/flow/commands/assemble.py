@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, counted, encode, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, counted, encode, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.assembly.tasks import assembly_plan
 from porcelain.flow.chain.naming import conversations, find_conversation
 from porcelain.importing.cursors import hash_key

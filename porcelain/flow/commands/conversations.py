@@ -8,8 +8,8 @@ from objstore.errors import NotFound
 from objstore.refs import unquote
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from plumbing.options import Arguments, Context, Option
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.kinds import FlowRound
 from porcelain.flow.chain.naming import best_heads, conversations
 from porcelain.flow.commands.output import OUTPUT, Json, columns, print_answer

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.diff_frames import Json, change_lines, change_value, compare_folds
 from porcelain.flow.chain.folding import Fold, apply, copied
 from porcelain.flow.chain.naming import find_conversation

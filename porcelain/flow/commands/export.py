@@ -6,9 +6,9 @@ from pathlib import Path
 
 from objstore.errors import CheckFailed, Conflict, NotFound, UsageError
 from objstore.snapshot import Snapshot
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, encode, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, encode, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.naming import find_conversation
 from porcelain.flow.folders.export_chain import Chain, all_tellings, pick_chain
 from porcelain.flow.folders.export_folder import Exported, export_chain, export_text

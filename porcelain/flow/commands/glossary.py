@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from objstore.errors import NotFound
-from plumbing.options import Arguments, Context
+from plumbing.interface.options import Arguments, Context
 from porcelain.flow.assembly.dialects import DIALECTS
 from porcelain.flow.commands.output import OUTPUT, Json, columns, print_answer
 

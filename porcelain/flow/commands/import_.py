@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from objstore.errors import CheckFailed, UsageError
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Progress, Writer, counted, printable, say
-from plumbing.settings import keeps_content
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Progress, Writer, counted, printable, say
+from plumbing.interface.settings import keeps_content
+from plumbing.interface.stores import open_store
 from porcelain.flow.checking.folder_check import check_folder
 from porcelain.flow.checking.folder_scan import Folder, scan
 from porcelain.flow.checking.junit import detail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbing.options import Arguments, Context
+from plumbing.interface.options import Arguments, Context
 from porcelain.importing import command
 
 SUMMARY = "land what is new in agents' files"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import printable
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import printable
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.diff_frames import Frame, Json, change_lines, change_value, compare
 from porcelain.flow.chain.naming import find_conversation
 from porcelain.flow.chain.store import stored_rounds

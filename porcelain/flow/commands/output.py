@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, encode, table, terminal_width
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, encode, table, terminal_width
 from porcelain.flow.views.yaml import to_yaml
 
 Json = dict[str, Any]

@@ -11,9 +11,9 @@ from msgspec import Raw, Struct
 from objstore.errors import NotFound, UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.diff_frames import frame_value
 from porcelain.flow.chain.folding import Fold, apply
 from porcelain.flow.chain.landed import pages

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from objstore.errors import NotFound
-from plumbing.options import Arguments, Context
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.fold_store import stored_fold
 from porcelain.flow.chain.folding import Fold
 from porcelain.flow.chain.naming import best_heads, find_conversation

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from objstore.errors import NotFound
 from objstore.store import load
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import counted, say
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import counted, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.fold_store import stored_fold
 from porcelain.flow.chain.naming import best_heads, find_conversation
 from porcelain.flow.commands.output import OUTPUT, Json, columns, no_structure, print_answer

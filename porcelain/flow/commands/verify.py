@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.naming import all_chains, find_conversation
 from porcelain.flow.checking.annotations import annotation, wanted
 from porcelain.flow.checking.folder_check import check_folder

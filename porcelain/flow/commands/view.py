@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, encode
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, encode
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.naming import find_conversation
 from porcelain.flow.commands.output import no_structure
 from porcelain.flow.folders.export_chain import pick_chain

@@ -7,9 +7,9 @@ from pathlib import Path
 from objstore.errors import Conflict, UsageError
 from objstore.refs import quote
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, encode, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, encode, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.folders.export_chain import pick_chain
 from porcelain.flow.folders.export_folder import export_chain
 from porcelain.flow.watching.changes import changes, has_events

@@ -11,7 +11,7 @@ from msgspec import Struct
 from objstore.chain import entries_since
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from plumbing.settings import keeps_content
+from plumbing.interface.settings import keeps_content
 from porcelain.flow.chain.naming import flow_ref
 from porcelain.importing.cursors import hash_key
 from porcelain.importing.plan import make_plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from objstore.snapshot import Snapshot
-from plumbing.settings import setting
+from plumbing.interface.settings import setting
 
 
 def host_label(view: Snapshot) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Progress, counted, terminal_width
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Progress, counted, terminal_width
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.usage.active_time import (
     ProjectTime,

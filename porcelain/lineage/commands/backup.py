@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.adapters.backup_snapshots import (
     FileHistory,
     facts_of,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from objstore.snapshot import Snapshot
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.flow.chain.landed import page_records
 from porcelain.lineage.curation.checkpoints import checkpoint_facts
 from porcelain.lineage.curation.stating import learn

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.stores import open_store
 from porcelain.lineage.commands.curating import BY, UNDO, state, stated_lineage
 from porcelain.lineage.curation.stating import CURATOR, classify, classify_pair
 from porcelain.lineage.derived.lookup import find_node, find_target

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from objstore.errors import NotFound
 from objstore.store import Store
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Writer, printable
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Writer, printable
 from porcelain.lineage.curation.stating import CURATOR, learn, withdraw
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.facts.kinds import Fact

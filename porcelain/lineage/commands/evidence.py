@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from plumbing.options import Arguments, Context
-from plumbing.output import terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context
+from plumbing.interface.output import terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.views.evidence_report import evidence_document, evidence_value, make_evidence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.exports.json_view import write_json
 from porcelain.lineage.exports.pi_compat import write_compatible
 from porcelain.lineage.exports.sqlite_view import write_sqlite

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from objstore.errors import NotFound
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, printable
+from plumbing.interface.stores import open_store
 from porcelain.lineage.derived.lookup import find_session
 from porcelain.lineage.derived.rows import derived_facts
 from porcelain.lineage.facts.kinds import Fact

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.reading import only_session
 from porcelain.lineage.views.dot import dot_graph

@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 from objstore.errors import NotFound, UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, encode, printable, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, encode, printable, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.adapters.hosts import host_label
 from porcelain.lineage.adapters.sidecars import read_sidecars
 from porcelain.lineage.curation.stating import learn

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.views.inventory_model import inventory_document, inventory_value, make_inventory
 from porcelain.lineage.views.options import (

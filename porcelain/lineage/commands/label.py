@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.stores import open_store
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
 from porcelain.lineage.curation.stating import CURATOR, label
 from porcelain.lineage.derived.lookup import find_target

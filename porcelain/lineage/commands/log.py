@@ -8,9 +8,9 @@ from typing import Any
 from objstore.chain import entries, frame_keys
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.facts.store import CHAIN
 
 SUMMARY = "what was learned, round by round"

@@ -6,9 +6,9 @@ import msgspec
 
 from objstore.errors import NotFound, UsageError
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable
+from plumbing.interface.stores import open_store
 from porcelain.importing.cursors import load_cursors, save_cursor
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
 from porcelain.lineage.curation.stating import CURATOR, conflicts_of, mark, withdraw

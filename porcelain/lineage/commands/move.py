@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable
+from plumbing.interface.stores import open_store
 from porcelain.lineage.adapters.hosts import host_label
 from porcelain.lineage.commands.curating import now
 from porcelain.lineage.curation.moves import copy_files, facts_of_move, plan_move

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.adapters.repos import RepoRecords
 from porcelain.lineage.commands.curating import BY, UNDO, state
 from porcelain.lineage.curation.stating import CURATOR

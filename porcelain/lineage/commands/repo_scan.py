@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from objstore.errors import NotFound, StorageError, UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, printable, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, printable, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.adapters.git_evidence import (
     DEPTH,
     KIND,

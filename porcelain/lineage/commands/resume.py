@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.derived.rows import thread_ids
 from porcelain.lineage.index.opening import open_lineage

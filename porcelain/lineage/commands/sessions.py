@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.views.listing import SessionRow, session_rows
 

@@ -7,9 +7,9 @@ from contextlib import closing
 from math import isfinite
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.exports.sqlite_view import fill
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.index.tables import PUBLIC

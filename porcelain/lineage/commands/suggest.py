@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.lineage.commands.curating import BY, now
 from porcelain.lineage.curation.stating import CURATOR, learn
 from porcelain.lineage.curation.suggestions import find_suggestion, promoted, rejected, suggestion

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, printable, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, printable, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.facts.projection import Projection, Row, hosts_of, records, with_columns
 from porcelain.lineage.index.opening import open_lineage
 

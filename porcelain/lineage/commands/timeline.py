@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Progress, terminal_width
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Progress, terminal_width
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.usage.measuring import measured, work_out_many
 from porcelain.lineage.views.mermaid import gantt

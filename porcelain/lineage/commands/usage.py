@@ -9,8 +9,8 @@ from sqlite3 import Connection
 from typing import Any
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Progress, Writer, counted, say, table, terminal_width
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Progress, Writer, counted, say, table, terminal_width
 from porcelain.lineage.facts.identity import session_id
 from porcelain.lineage.index.opening import open_lineage
 from porcelain.lineage.usage.kept import fresh_totals, kept_totals

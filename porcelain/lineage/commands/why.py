@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context
-from plumbing.output import Writer, printable
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context
+from plumbing.interface.output import Writer, printable
+from plumbing.interface.stores import open_store
 from porcelain.lineage.derived.between import Between, between
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.derived.lookup import find_node, shown

@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 
 from msgspec import Struct
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.adapters.repos import repo_of
 from porcelain.lineage.derived.lineage import Lineage
 from porcelain.lineage.facts.kinds import Confidence

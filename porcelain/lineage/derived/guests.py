@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.derived.statements import made
 from porcelain.lineage.facts import identity
 from porcelain.lineage.facts.kinds import Fact

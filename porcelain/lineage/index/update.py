@@ -6,14 +6,12 @@ time, so that memory does not grow with the store.
 
 from __future__ import annotations
 
-import gc
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from msgspec import Struct
 
 from objstore.digest import hasher
+from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from porcelain.lineage.index.changes import OutOfStep, moved_landings
 from porcelain.lineage.index.deriving import Deriving
@@ -41,20 +39,8 @@ class Work(Struct):
 def update(connection: sqlite3.Connection, view: Snapshot, path: str | None = None) -> Work:
     """Bring the index in step with ``view``, within the open transaction. ``path`` is the store's folder, where other
     processes may open it."""
-    with _without_collector():
+    with without_gc():
         return _updated(connection, view, path)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Nothing that is made here refers to itself, and looking for what does would take a fifth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _updated(connection: sqlite3.Connection, view: Snapshot, path: str | None) -> Work:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.facts.projection import Dangling, Projection, Row
 from porcelain.lineage.tables.columns import FILE_EVIDENCE, INSIDE
 from porcelain.lineage.views.listing import LABEL_PRIORITY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.views.graph_lanes import Lanes, lanes_of
 from porcelain.lineage.views.graph_model import Graph, Placed, Thread
 from porcelain.lineage.views.graph_picture import thread_picture

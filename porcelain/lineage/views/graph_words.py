@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.views.graph_model import Link, Node, Placed
 
 

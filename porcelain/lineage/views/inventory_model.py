@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from plumbing.output import counted, human_size
+from plumbing.interface.output import counted, human_size
 from porcelain.lineage.facts.projection import Projection, hosts_of, records, with_columns
 from porcelain.lineage.tables.columns import CONFLICT, DAMAGE, FILE_EVIDENCE, PENDING
 from porcelain.lineage.views.listing import LABEL_PRIORITY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from plumbing.output import printable
+from plumbing.interface.output import printable
 from porcelain.lineage.views.view_document import MARK, Document, Grid, Section
 
 #: What means something to Markdown within a line.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbing.output import printable
+from plumbing.interface.output import printable
 from porcelain.lineage.views.graph_model import Graph, Link, Placed
 from porcelain.lineage.views.graph_words import facts_of, link_words, state_of, when
 from porcelain.lineage.views.view_document import MARK

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from objstore.errors import StorageError, UsageError
 from objstore.store import Store
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Writer, encode, say
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Writer, encode, say
+from plumbing.interface.stores import open_store
 from porcelain.lineage.views.html_view import html_lines
 from porcelain.lineage.views.listing import LABEL_PRIORITY
 from porcelain.lineage.views.markdown import markdown_lines

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from html import escape
 
-from plumbing.output import display_width, printable
+from plumbing.interface.output import display_width, printable
 
 #: Width of a character, and height of a line, at 13 and at 11 pixels.
 WIDE = 7.9

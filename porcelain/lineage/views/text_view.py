@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbing.output import printable, table
+from plumbing.interface.output import printable, table
 from porcelain.lineage.views.view_document import MARK, Document, Section
 
 

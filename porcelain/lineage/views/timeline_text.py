@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plumbing.output import counted
+from plumbing.interface.output import counted
 from porcelain.lineage.views.timeline_model import Timeline, time_of
 from porcelain.lineage.views.timeline_picture import timeline_picture
 from porcelain.lineage.views.view_document import Document, Grid, Section

@@ -12,7 +12,7 @@ from msgspec import Struct
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store, load
-from plumbing.options import Arguments, Option
+from plumbing.interface.options import Arguments, Option
 from porcelain.session.answering import asking
 from porcelain.session.answering.answerers import Answerer, OnText, Request
 from porcelain.session.answering.asking import Asked

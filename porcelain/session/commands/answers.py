@@ -8,9 +8,9 @@ from typing import get_args
 from msgspec import UNSET, to_builtins
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.session.answering.answers import (
     Kept,
     all_answers,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, say
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, say
 from porcelain.session.answering.asking import prepared_question
 from porcelain.session.commands import answering
 from porcelain.session.commands.answering import Landed, ask_turn, asking_of

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, find_session
 from porcelain.session.tree.places import move_back
 

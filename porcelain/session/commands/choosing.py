@@ -8,9 +8,9 @@ from pathlib import Path
 from objstore.errors import Conflict, NotFound, UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import say
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import say
+from plumbing.interface.stores import open_store
 from porcelain.session.tree import names
 from porcelain.session.tree.change import Session, open_session
 from porcelain.session.tree.identity import is_bates, is_sid

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from typing import BinaryIO
 
-from plumbing.output import display_width, encode, printable
+from plumbing.interface.output import display_width, encode, printable
 from porcelain.session.commands.style import Style
 
 

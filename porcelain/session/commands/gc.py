@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, encode, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, encode, say
+from plumbing.interface.stores import open_store
 from porcelain.session.tree import names
 from porcelain.session.tree.retention import collect
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, say
 from porcelain.session.commands.choosing import given_path, open_or_make
 from porcelain.session.exchange.sqlite_import import import_session
 

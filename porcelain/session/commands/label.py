@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, counted, say
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, counted, say
+from plumbing.interface.stores import open_store
 from porcelain.providers.redaction import redact_text
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session
 from porcelain.session.tree.store import set_label

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, say, table, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, say, table, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.session.tree.listing import Summary, list_sessions
 
 SUMMARY = "the sessions, latest first"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer
 from porcelain.session.commands.choosing import open_or_make
 from porcelain.session.tree.store import new_session
 

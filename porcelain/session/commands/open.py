@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
+from plumbing.interface.options import JSON, Arguments, Context, Option
 from porcelain.session.commands import answering, chain_check, gc, tree
 from porcelain.session.commands import list as listing
 from porcelain.session.commands.answering import asking_of

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import Arguments, Context, Option
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session, given_path
 from porcelain.session.integrity.proof_checking import proof_bytes
 from porcelain.session.integrity.proofs import prove_insertion, prove_node

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import Arguments, Context, Option
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
 from porcelain.session.exchange.refresh import changes_since, encode_delta, encode_fetched, fetch_node
 

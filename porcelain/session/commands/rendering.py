@@ -8,7 +8,7 @@ from typing import Any
 
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from plumbing.output import counted, printable
+from plumbing.interface.output import counted, printable
 from porcelain.session.answering.answers import answer_state, out_of_service
 from porcelain.session.answering.asking import Asked
 from porcelain.session.answering.kinds import Answer

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer
+from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session
 from porcelain.session.commands.rendering import show_document, show_lines
 from porcelain.session.commands.style import Style

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import (
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import (
     Progress,
     Writer,
     counted,
@@ -15,7 +15,7 @@ from plumbing.output import (
     table,
     terminal_width,
 )
-from plumbing.stores import open_store
+from plumbing.interface.stores import open_store
 from porcelain.session.answering.answers import mark_stale
 from porcelain.session.commands.choosing import open_or_make
 from porcelain.session.documents.adding import (

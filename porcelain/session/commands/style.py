@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import BinaryIO
 
-from plumbing.options import Context
+from plumbing.interface.options import Context
 
 _MODES = {"HYBRID": "33", "STRICT": "32", "UNGROUNDED": "31"}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, terminal_width
-from plumbing.stores import open_store
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, terminal_width
+from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
 from porcelain.session.commands.rendering import header_lines, tree_documents, tree_lines
 from porcelain.session.commands.style import Style

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.options import JSON, Arguments, Context, Option
-from plumbing.output import Writer, printable, say
+from plumbing.interface.options import JSON, Arguments, Context, Option
+from plumbing.interface.output import Writer, printable, say
 from porcelain.session.commands.choosing import given_path
 from porcelain.session.integrity.proof_checking import check_proof
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from plumbing.options import Context
-from plumbing.output import Writer, counted, encode, printable, terminal_width
+from plumbing.interface.options import Context
+from plumbing.interface.output import Writer, counted, encode, printable, terminal_width
 from porcelain.session.commands.answering import Asking, ask_turn
 from porcelain.session.commands.draft import Draft
 from porcelain.session.commands.rendering import (

@@ -6,7 +6,7 @@ import os
 
 from objstore.errors import ObjstoreError
 from objstore.store import Store
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.session.commands.answering import Asking
 from porcelain.session.repl.conversation import Conversation
 from porcelain.session.repl.prompting import NextLine, line_reader

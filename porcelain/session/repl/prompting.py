@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from objstore.database import Database
 from objstore.errors import StorageError
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.providers.redaction import redact_text
 from porcelain.session.repl.completing import offers
 from porcelain.session.repl.conversation import Conversation

@@ -136,7 +136,7 @@ SMALL_PIECES = (
     "import porcelain.flow.assembly.growing, porcelain.importing.work",
     "porcelain.flow.assembly.growing.STANDING_ROWS = 0",
     "porcelain.providers.pages.PAGE_BYTES = 4096",
-    "porcelain.providers.landing.CHUNK_BYTES = 8192",
+    "porcelain.providers.chunks.CHUNK_BYTES = 8192",
     "porcelain.importing.work._BUNDLE_BYTES = 8192",
     "porcelain.importing.work.KEPT_FILES = 2",
     "porcelain.importing.run._COMMIT_OBJECTS = 40",

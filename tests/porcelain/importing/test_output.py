@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbing.output import display_width
+from plumbing.interface.output import display_width
 from tests.porcelain.importing.driving import (
     CONVERSATIONS,
     HOME,
@@ -211,8 +211,8 @@ def test_a_narrow_terminal(store: Path, home: Path) -> None:
 def test_progress_is_for_terminals(store: Path, home: Path, tmp_path: Path) -> None:
     script = patched(
         tmp_path / "slow.py",
-        "import time, plumbing.output, porcelain.importing.run as importing",
-        "plumbing.output._QUIET_START = plumbing.output._REDRAW = 0",
+        "import time, plumbing.interface.output, porcelain.importing.run as importing",
+        "plumbing.interface.output._QUIET_START = plumbing.interface.output._REDRAW = 0",
         "take = importing._Import._take",
         "importing._Import._take = lambda self, piece: (time.sleep(0.01), take(self, piece))[1]",
     )

@@ -17,10 +17,11 @@ from porcelain.flow.assembly.entries import from_page
 from porcelain.flow.formats.sd import sd_bytes
 from porcelain.main import main
 from porcelain.providers import factory
+from porcelain.providers.chunks import LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.factory_dialect import TERMS
-from porcelain.providers.landing import LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
 from porcelain.providers.records import Changes, Part, Record, Usage

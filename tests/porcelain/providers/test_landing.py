@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct
 
 from objstore.digest import hash_bytes
-from porcelain.providers import claude, landing, pages, pi, rows
+from porcelain.providers import claude, pages, pi, rows
+from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, gone_sources, left_out_cursor, unchanged_files
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation, LeftOut, Provider, Source
 from porcelain.providers.records import Damage, Page, Record, page_record_ids
 from porcelain.providers.redaction import redact
@@ -72,7 +73,7 @@ class Store:
 
     def __init__(self, *sources: Source, keep: bool = False, **options: Any) -> None:
         self.cursors: dict[str, Cursor] = {}
-        self.pages: list[landing.LandedPage] = []
+        self.pages: list[pages.LandedPage] = []
         self.chunks: list[LandedChunk] = []
         self.content: dict[str, bytes] = {}
         self.next_seq = 1
@@ -197,7 +198,7 @@ def test_chunks_are_bounded_and_each_can_be_continued_from(
     lines = [line(n, "text " * 40) for n in range(40)]
     size = len(lines[0]) + 1
     monkeypatch.setattr(pages, "PAGE_RECORDS", 4)
-    monkeypatch.setattr(landing, "CHUNK_BYTES", 8 * size)
+    monkeypatch.setattr("porcelain.providers.chunks.CHUNK_BYTES", 8 * size)
     whole = store_of(tmp_path, *lines, keep=True)
     chunks = whole.land()
     assert len(chunks) > 3

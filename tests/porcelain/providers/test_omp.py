@@ -13,9 +13,10 @@ from porcelain.flow.assembly import assemble
 from porcelain.flow.assembly.entries import Landed, from_page
 from porcelain.flow.formats.sd import sd_bytes
 from porcelain.providers import omp, omp_dialect, pi
+from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, unchanged_files
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
 from porcelain.providers.redaction import redact

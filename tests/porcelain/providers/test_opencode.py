@@ -25,15 +25,14 @@ from porcelain.flow.assembly.entries import from_page
 from porcelain.flow.formats.sd import sd_bytes
 from porcelain.main import main
 from porcelain.providers import (
-    documents_landing,
     opencode,
     opencode_database,
     opencode_discover,
     opencode_tree,
 )
+from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, container_cursor
-from porcelain.providers.landing import LandedChunk, LandingOptions
 from porcelain.providers.opencode_dialect import TERMS
 from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Container, Conversation, LeftOut, ReaderState, Source
@@ -850,7 +849,7 @@ def test_what_the_agent_deleted_stays(place: Any) -> None:
 def test_a_run_that_died_between_chunks_is_continued(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     place.write(talk(turns=12), talk(CHILD, turns=12, base=5000, parentID=SESSION))
     whole = landed(place.root)
-    monkeypatch.setattr(documents_landing, "CHUNK_BYTES", 1500)
+    monkeypatch.setattr("porcelain.providers.chunks.CHUNK_BYTES", 1500)
     store = Store(place.root)
     runs = 0
     while store.land(chunks=1):

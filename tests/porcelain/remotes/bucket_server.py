@@ -21,7 +21,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from plumbing.options import Context
+from plumbing.interface.options import Context
 
 
 class Bucket(NamedTuple):

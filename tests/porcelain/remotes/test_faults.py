@@ -25,7 +25,7 @@ import pytest
 from objstore.errors import ObjstoreError
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes import http_client, s3_bucket
 from porcelain.remotes.config import Remote, pusher
 from porcelain.remotes.urls import open_transport

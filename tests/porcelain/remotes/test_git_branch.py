@@ -18,7 +18,7 @@ import pytest
 from objstore.errors import NotFound, StorageError, UsageError
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.main import main
 from porcelain.remotes import git_branch
 from porcelain.remotes.config import Remote, pusher

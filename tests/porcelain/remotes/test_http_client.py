@@ -22,7 +22,7 @@ from objstore.store import Store
 from objstore.sync.exchange import fetch, push
 from objstore.sync.pipes import READ, WRITE
 from objstore.sync.transport import Transport
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.main import main
 from porcelain.remotes import http_client
 from porcelain.remotes.config import Remote

@@ -21,7 +21,7 @@ import pytest
 from objstore.errors import StorageError, UsageError
 from objstore.store import Store
 from objstore.sync.exchange import fetch, push
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.main import main
 from porcelain.remotes import s3_bucket
 from porcelain.remotes.config import Pusher, Remote, pusher

@@ -15,7 +15,7 @@ import pytest
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.remotes.config import Remote
 from porcelain.remotes.ssh import Target, command_line, parse_ssh
 from tests.objstore.sync.building import add_round, opened, put_node, put_tags, sound, state

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from objstore.errors import UsageError
 from objstore.store import Store
-from plumbing.options import Context
+from plumbing.interface.options import Context
 from porcelain.session.answering.answerers import OnText, Request
 from porcelain.session.answering.answers import falsify
 from porcelain.session.answering.asking import Options

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from objstore.errors import NotFound, ObjstoreError, UsageError
 from objstore.snapshot import resolve
-from plumbing.options import JSON, Option
-from plumbing.output import Writer, counted, say
-from plumbing.settings import keeps_content
+from plumbing.interface.options import JSON, Option
+from plumbing.interface.output import Writer, counted, say
+from plumbing.interface.settings import keeps_content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from objstore.snapshot import Snapshot
     from objstore.store import Store
     from objstore.sync.receiving import Received
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 #: What goes into a pack.
 REFS = Option(
@@ -59,7 +59,7 @@ def pieces_of(view: Snapshot, selection: Selection, store: Store) -> Iterator[by
 def take(store: Store, source: Source, context: Context, *, dry_run: bool, why: str) -> Received:
     """Receive a pack as the person's own doing; content too where the store keeps it."""
     from objstore.sync.receiving import receive
-    from plumbing.output import Progress
+    from plumbing.interface.output import Progress
 
     with store.snapshot() as view:
         content = keeps_content(view)

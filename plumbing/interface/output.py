@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO
 
-    from plumbing.options import Context
+    from plumbing.interface.options import Context
 
 _FLUSH_AT = 1 << 18
 _READ_SIZE = 1 << 18

@@ -63,7 +63,8 @@ def check_documents(texts: list[bytes]) -> list[tuple[str, bytes] | None]:
 def _are_canonical(name: str, texts: list[bytes]) -> bool:
     """Whether each of ``texts`` is, word for word, an object of the kind ``name``; False where in doubt."""
     try:
-        known = _is_closed(name) and all(map(_is_shallow, texts))
+        # Without ``Raw`` the types themselves bound how deep a text is nested.
+        known = _is_closed(name) and (not kinds.lookup(name).checks_raw or all(map(_is_shallow, texts)))
         objects = kinds.decode_all(name, texts) if known or are_canonical(texts) else None
     except CheckFailed:  # no such kind
         return False

@@ -6,8 +6,8 @@ import os
 
 from objstore.errors import UsageError
 from objstore.snapshot import resolve
-from plumbing.output import encode, read_batches, say
-from plumbing.settings import setting
+from plumbing.interface.output import encode, read_batches, say
+from plumbing.interface.settings import setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from objstore.database import Database
     from objstore.snapshot import Snapshot
     from objstore.store import Store
-    from plumbing.options import Arguments, Context
+    from plumbing.interface.options import Arguments, Context
 
 #: How an id that is not there is written, where a line has a place for one.
 NO_ID = "0" * 64
