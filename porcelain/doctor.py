@@ -26,7 +26,7 @@ from porcelain.doctor_sources import (
     landed_records,
     stores_elsewhere,
 )
-from porcelain.importing.cursors import load_cursors
+from porcelain.importing.cursors import load_heads
 from porcelain.importing.plan import Plan, make_plan
 from porcelain.lineage.usage.measuring import measured, stale
 from porcelain.lineage.views.options import open_indexed
@@ -123,7 +123,7 @@ def _agents(
 ) -> None:
     home_text = context.env.get("HOME") or context.env.get("USERPROFILE")
     home = Path(home_text) if home_text else None
-    plan = Plan(cursors={name: load_cursors(view, name) for name in PROVIDERS})
+    plan = Plan(cursors={name: load_heads(view, name) for name in PROVIDERS})
     if home is not None:
         keep = keeps_content(view)
         plan = make_plan(view, store.store_id, (), list(PROVIDERS), keep=keep, env=context.env, home=home)

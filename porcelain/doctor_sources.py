@@ -14,7 +14,9 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.doctor_disk import OnDisk, file_on_disk, listed_ids, on_disk
 from porcelain.flow.chain.naming import landed_ref
-from porcelain.importing.plan import Plan, native_id
+from porcelain.importing.cursors import load_cursors
+from porcelain.importing.naming import native_id
+from porcelain.importing.plan import Plan
 from porcelain.lineage.adapters.retention import Expiring, Retention, expiring, retention_of
 from porcelain.lineage.usage.activity import activity_at
 from porcelain.lineage.usage.measuring import Measured
@@ -76,7 +78,7 @@ def check_agent(
 ) -> AgentCheck:
     """Compare one agent's files with the store. ``landed`` is None where it cannot be told; ``within`` is how many days
     ahead deletions are looked for."""
-    cursors = plan.cursors.get(provider, {})
+    cursors = load_cursors(view, provider)
     places = [place for place in plan.places if place.provider == provider and place.exists]
     check = AgentCheck(provider=provider, roots=[place.root for place in places])
     changed = {s.path for place in places for task in place.tasks for s in task.conversation.sources}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -10,12 +12,15 @@ from objstore.batch import Batch
 from objstore.digest import hash_bytes
 from objstore.snapshot import Snapshot
 from objstore.store import Store
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import Cursor, CursorHead
+
+_Head = TypeVar("_Head", bound=CursorHead)
 
 _PREFIX = b"cursor/"
 _HASH_KEY = b"hash-key"
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Cursor)
+_HEADS = msgspec.json.Decoder(CursorHead)
 
 
 def _key(provider: str, path: str) -> bytes:
@@ -24,8 +29,26 @@ def _key(provider: str, path: str) -> bytes:
 
 def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:
     """All cursors of a provider's sources, by path."""
-    found = (_DECODER.decode(value) for _, value in view.local_items(_PREFIX + provider.encode() + b"/"))
-    return {cursor.path: cursor for cursor in found}
+    return _load(view, provider, _DECODER.decode)
+
+
+def load_heads(view: Snapshot, provider: str) -> dict[str, CursorHead]:
+    """What tells unchanged files of all cursors of a provider's sources, by path."""
+    return _load(view, provider, _HEADS.decode)
+
+
+def _load(view: Snapshot, provider: str, decode: Callable[[bytes], _Head]) -> dict[str, _Head]:
+    found: dict[str, _Head] = {}
+    for _, value in view.local_items(_PREFIX + provider.encode() + b"/"):
+        cursor = decode(value)
+        found[cursor.path] = cursor
+    return found
+
+
+def load_cursor(view: Snapshot, provider: str, path: str) -> Cursor | None:
+    """The cursor of one source, or None."""
+    value = view.local(_key(provider, path))
+    return _DECODER.decode(value) if value is not None else None
 
 
 def save_cursor(batch: Batch, cursor: Cursor) -> None:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import msgspec
 from msgspec import Struct, field
 
-from objstore.digest import hash_bytes
-from objstore.errors import UsageError
+from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.chain.naming import landed_ref, own_flow
-from porcelain.importing.cursors import load_cursors
+from porcelain.flow.chain.naming import landed_ref
+from porcelain.importing.cursors import load_cursor, load_heads
+from porcelain.importing.finding import Found, search
+from porcelain.importing.naming import chain_names, native_id, renamed
 from porcelain.importing.tasks import Task, discovery_module
-from porcelain.providers.agents import roots
-from porcelain.providers.cursor import Cursor, State, gone_sources, is_same_file, unchanged_files
-from porcelain.providers.reader import Container, Conversation, Discovery, LeftOut, Source
-from porcelain.providers.redaction import RULES, redact_text
-
-#: Between a native id and what tells apart two conversations that carry the same one.
-_COPY = "~"
+from porcelain.providers.cursor import Cursor, CursorHead, KnownFiles, State, gone_sources
+from porcelain.providers.reader import Container, Conversation, LeftOut, Source
+from porcelain.providers.redaction import RULES
 
 
 class Place(Struct):
@@ -49,7 +45,7 @@ class Plan(Struct):
     that died has left anything to assemble, ``whole`` those of which all conversations were looked at for that."""
 
     places: list[Place] = field(default_factory=list)
-    cursors: dict[str, dict[str, Cursor]] = field(default_factory=dict)
+    cursors: dict[str, dict[str, CursorHead]] = field(default_factory=dict)
     settled: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
 
@@ -59,19 +55,9 @@ class Plan(Struct):
         return [task for place in self.places for task in place.tasks]
 
 
-def native_id(chain: str) -> str:
-    """The native id of the conversation whose chains are called ``chain``."""
-    return chain.split(_COPY, 1)[0]
-
-
 def settled_key(provider: str) -> bytes:
     """What stands in ``local`` while all that was ever landed of a provider has been assembled."""
     return b"import/settled/" + provider.encode()
-
-
-def find_roots(provider: str, env: Mapping[str, str], home: Path) -> list[Path]:
-    """The agent's folders and databases that exist."""
-    return [Path(root) for root in roots(provider, env, str(home))]
 
 
 def make_plan(
@@ -92,135 +78,78 @@ def make_plan(
     for a path that is no agent's. ``home`` may be None where there are paths.
     """
     settled = frozenset(name for name in providers if view.local(settled_key(name)) is not None)
-    plan = Plan(
-        cursors={name: load_cursors(view, name) for name in providers},
-        settled=settled,
-        whole=settled if paths else frozenset(providers),
-    )
-    claimed: dict[tuple[str, str], str] = {}
-    taken: set[tuple[str, str]] = set()
-    planned: set[str] = set()
-    number = 0
-    for provider, root, found in _search(plan, paths, providers, env, home):
-        place = Place(provider=provider, root=str(root), exists=root.exists())
-        plan.places.append(place)
-        cursors = plan.cursors[provider]
-        wanted, seen_paths = _sorted_out(found, place, planned)
-        wanted = _with_emptied(wanted, place, cursors, seen_paths)
-        for conversation in _names(wanted, cursors, claimed, taken):
-            place.conversations += 1
-            place.files += len(conversation.sources)
-            known = _own_cursors(conversation, cursors)
-            changed = sum(
-                _is_changed(source, known.get(source.path), keep) for source in conversation.sources
-            )
-            if not changed and provider in settled and not check:
-                continue
-            task = _task(view, store, number, conversation, known)
-            if check:
-                changed += _check(view, task, place)
-            if changed or _behind(task):
-                place.changed_files += changed
-                place.tasks.append(task)
-                number += 1
-        if root.exists():
-            inside = str(root).rstrip(os.sep) + os.sep
-            mine = [c for c in cursors.values() if c.path.startswith(inside) and c.path not in seen_paths]
-            gone = set(gone_sources(mine))
-            place.gone = [c for c in mine if c.path in gone]
-    for place in plan.places:
-        place.elsewhere = sum(one.path in planned for one in place.left_out)
+    with without_gc():
+        plan = Plan(
+            cursors={name: load_heads(view, name) for name in providers},
+            settled=settled,
+            whole=settled if paths else frozenset(providers),
+        )
+        known = {name: KnownFiles(plan.cursors[name]) for name in providers}
+        taken: dict[str, set[str]] = {name: set() for name in providers}
+        planned: set[str] = set()
+        number = 0
+        for provider, root, found in search(known, paths, env, home):
+            place = Place(provider=provider, root=str(root), exists=root.exists())
+            plan.places.append(place)
+            cursors = plan.cursors[provider]
+            wanted, seen_paths = _sorted_out(found, place, planned)
+            wanted = _with_emptied(view, wanted, place, cursors, seen_paths)
+            place.conversations = len(wanted)
+            place.files = sum([len(one.sources) for one in wanted])
+            parser = discovery_module(provider).PARSER
+            everything = check or provider not in settled
+            for conversation, name in zip(wanted, chain_names(wanted, cursors, taken[provider]), strict=True):
+                changed = _count_changed(conversation, name, known[provider], parser, keep=keep)
+                if not changed and not everything:
+                    continue
+                task = _task(view, store, number, renamed(conversation, name), cursors)
+                if check:
+                    changed += _check(view, task, place)
+                if changed or _behind(task):
+                    place.changed_files += changed
+                    place.tasks.append(task)
+                    number += 1
+            if root.exists():
+                place.gone = _gone(view, place, cursors, seen_paths)
+        for place in plan.places:
+            place.elsewhere = sum(one.path in planned for one in place.left_out)
     return plan
 
 
-def _search(
-    plan: Plan, paths: Sequence[str], providers: Sequence[str], env: Mapping[str, str], home: Path | None
-) -> Iterator[tuple[str, Path, Iterable[Conversation | LeftOut | Container]]]:
-    if not paths:
-        assert home is not None
-        for name in providers:
-            for root in find_roots(name, env, home):
-                yield name, root, _discover(name, root, plan.cursors[name]) if root.exists() else ()
-        return
-    for text in paths:
-        path = Path(text).absolute()
-        matched = False
-        for name, root in _of_home(path, providers):
-            matched = True
-            yield name, root, _discover(name, root, plan.cursors[name])
-        for name in providers if not matched else ():
-            module = discovery_module(name)
-            if path.is_dir() or _is_container(module, path):
-                found = list(_discover(name, path, plan.cursors[name]))
-                if any(isinstance(one, Conversation) for one in found):
-                    matched = True
-                    yield name, path, found
-            elif (one := module.recognise(path)) is not None:
-                matched = True
-                yield name, path, [one]
-                break
-        if not matched:
-            raise UsageError(
-                f"{text}: holds no conversation of {', '.join(providers)}",
-                hint="give a home folder, an agent's own folder, such as ~/.claude, or one of its files",
-            )
-
-
-def _of_home(path: Path, providers: Sequence[str]) -> list[tuple[str, Path]]:
-    """Agents' own folders below ``path``, where it is somebody's home folder or a copy of one."""
-    if not path.is_dir():
-        return []
-    return [(name, root) for name in providers for root in find_roots(name, {}, path) if root.exists()]
-
-
-def _discover(
-    provider: str, root: Path, cursors: Mapping[str, Cursor]
-) -> Iterable[Conversation | LeftOut | Container]:
-    """What is in ``root``. A provider whose sources are not files looks at the cursors themselves."""
-    module = discovery_module(provider)
-    discover_known = getattr(module, "discover_known", None)
-    if discover_known is not None:
-        return cast(Iterable[Conversation | LeftOut | Container], discover_known(root, cursors))
-    return module.discover(root, unchanged_files(cursors))
-
-
-def _is_container(module: Discovery, path: Path) -> bool:
-    """Whether ``path`` is a file in which the provider keeps many conversations."""
-    is_container = getattr(module, "is_container", None)
-    return is_container is not None and bool(is_container(path))
-
-
 def _sorted_out(
-    found: Iterable[Conversation | LeftOut | Container], place: Place, planned: set[str]
+    found: Iterable[Found], place: Place, planned: set[str]
 ) -> tuple[list[Conversation], set[str]]:
     """The conversations to look at, and all paths that were found. Of places that overlap the first has what they
     share: ``planned`` has the paths of those before."""
     wanted: list[Conversation] = []
     paths: set[str] = set()
     for one in found:
+        if isinstance(one, Conversation):
+            readable = _under_text_names(one, place)
+            own = [source.path for source in readable.sources]
+            if own and planned.isdisjoint(own):
+                wanted.append(readable)
+            planned.update(own)
+            paths.update(own)
+            continue
         if isinstance(one, Container):
             place.containers.append(one)
-            paths.add(one.path)
-            continue
-        if isinstance(one, LeftOut):
+        else:
             place.left_out.append(one)
-            paths.add(one.path)
-            continue
-        readable = _under_text_names(one, place)
-        own = {source.path for source in readable.sources}
-        if own and own.isdisjoint(planned):
-            wanted.append(readable)
-        planned |= own
-        paths |= own
+        paths.add(one.path)
     return wanted, paths
 
 
 def _with_emptied(
-    wanted: list[Conversation], place: Place, cursors: Mapping[str, Cursor], found: set[str]
+    view: Snapshot,
+    wanted: list[Conversation],
+    place: Place,
+    cursors: Mapping[str, CursorHead],
+    found: set[str],
 ) -> list[Conversation]:
     """The conversations, with those of their files in which no conversation is any more, though one was imported from
     them: they were rewritten, which is for landing to see. One that has no other file is a conversation too."""
-    emptied = _emptied(place, cursors, found)
+    emptied = _emptied(view, place, cursors, found)
     if not emptied:
         return wanted
     place.left_out = [one for one in place.left_out if one.path not in emptied]
@@ -245,24 +174,40 @@ def _with_emptied(
     return full
 
 
-def _emptied(place: Place, cursors: Mapping[str, Cursor], found: set[str]) -> dict[str, Cursor]:
+def _emptied(
+    view: Snapshot, place: Place, cursors: Mapping[str, CursorHead], found: set[str]
+) -> dict[str, Cursor]:
     """Cursors, by path, of files of lines in ``place`` that are there and in which discovery saw no conversation."""
     left_out = {one.path for one in place.left_out}
     inside = place.root.rstrip(os.sep) + os.sep
-    return {
-        path: cursor
-        for path, cursor in cursors.items()
-        if cursor.offset
+    emptied = [
+        path
+        for path in cursors
+        if path in left_out or (path not in found and path.startswith(inside))
+        if (cursor := cursors[path]).offset
         and cursor.state not in ("gone", "left-out")
         and not (cursor.stamp or path.endswith(".json"))
-        and (path in left_out or (path not in found and path.startswith(inside)))
         and os.path.isfile(path)
-    }
+    ]
+    return _whole(view, place.provider, emptied)
+
+
+def _gone(view: Snapshot, place: Place, cursors: Mapping[str, CursorHead], found: set[str]) -> list[Cursor]:
+    """The cursors of what was imported from ``place`` and is no longer there."""
+    inside = place.root.rstrip(os.sep) + os.sep
+    missing = [cursors[path] for path in cursors if path not in found and path.startswith(inside)]
+    return list(_whole(view, place.provider, gone_sources(missing)).values())
+
+
+def _whole(view: Snapshot, provider: str, paths: Iterable[str]) -> dict[str, Cursor]:
+    """The whole cursors of sources, by path."""
+    found = ((path, load_cursor(view, provider, path)) for path in paths)
+    return {path: cursor for path, cursor in found if cursor is not None}
 
 
 def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
-    bad = [one for one in conversation.sources if not _is_text(one.path)]
+    bad = [one for one in conversation.sources if not (one.path.isascii() or _is_text(one.path))]
     if not bad:
         return conversation
     place.left_out += [LeftOut(path=one.path, reason="unreadable") for one in bad]
@@ -278,84 +223,17 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _names(
-    found: list[Conversation],
-    cursors: Mapping[str, Cursor],
-    claimed: dict[tuple[str, str], str],
-    taken: set[tuple[str, str]],
-) -> list[Conversation]:
-    """The conversations under the names of their chains: the native id, or, for a further file that carries the same
-    one, the native id and a hash of the file's place. ``claimed`` has the file whose a name is, ``taken`` the names
-    that conversations of this import have: no two may have one."""
-    named: list[Conversation | None] = [None] * len(found)
-    for _, index, known in sorted(_known_names(found, cursors)):
-        one = found[index]
-        if (one.provider, known) not in taken:
-            taken.add((one.provider, known))
-            claimed[one.provider, known] = one.sources[0].path
-            named[index] = _renamed(one, known)
-    for cursor in cursors.values():
-        if cursor.conversation and cursor.state != "gone" and _is_there(cursor.path):
-            claimed.setdefault((cursor.provider, cursor.conversation), cursor.path)
-    for index, one in enumerate(found):
-        if named[index] is not None:
-            continue
-        name = one.native_id
-        first = one.sources[0].path
-        if (one.provider, name) in taken or claimed.get((one.provider, name), first) != first:
-            place = os.path.relpath(first, one.root).replace(os.sep, "/")
-            name += _COPY + hash_bytes(os.fsencode(place)).hex()[:8]
-        claimed[one.provider, name] = first
-        taken.add((one.provider, name))
-        named[index] = _renamed(one, name)
-    return [one for one in named if one is not None]
-
-
-def _known_names(found: list[Conversation], cursors: Mapping[str, Cursor]) -> Iterator[tuple[bool, int, str]]:
-    """The names under which conversations were imported, by their places in ``found``. First come those of which the
-    file says so that is the conversation's own: one of its others may have been another's before."""
-    for index, one in enumerate(found):
-        for source in one.sources:
-            cursor = cursors.get(source.path)
-            if cursor is not None and cursor.conversation:
-                yield (source.stream, cursor.stream) != ("main", "main"), index, cursor.conversation
-                break
-
-
-def _is_there(path: str) -> bool:
-    """Whether there is a file, or one that holds what goes on below its path."""
-    return os.path.lexists(path) or os.path.isfile(os.path.dirname(path))
-
-
-def _renamed(conversation: Conversation, name: str) -> Conversation:
-    """The conversation under the name of its chains; secrets in the names of its files replaced."""
-    for source in conversation.sources:
-        if redact_text(source.src) != source.src:
-            sources = tuple(
-                msgspec.structs.replace(one, src=redact_text(one.src)) for one in conversation.sources
-            )
-            return msgspec.structs.replace(conversation, native_id=name, sources=sources)
-    return (
-        conversation
-        if conversation.native_id == name
-        else msgspec.structs.replace(conversation, native_id=name)
-    )
-
-
-def _own_cursors(conversation: Conversation, cursors: Mapping[str, Cursor]) -> dict[str, Cursor]:
-    """The cursors of the conversation's files, by path. One that was imported as another conversation's has none here:
-    its pages stand in that one's chain, and this one's has to have all of the file."""
-    return {
-        source.path: cursor
-        for source in conversation.sources
-        if (cursor := cursors.get(source.path)) is not None
-        and cursor.conversation in ("", conversation.native_id)
-    }
+def _is_own(cursor: CursorHead, name: str) -> bool:
+    """Whether the cursor of a file of the conversation ``name`` is one of it. A file that was imported as another
+    conversation's has none here: its pages stand in that one's chain, and this one's has to have all of the file."""
+    return cursor.conversation in ("", name)
 
 
 def _task(
-    view: Snapshot, store: str, number: int, conversation: Conversation, cursors: Mapping[str, Cursor]
+    view: Snapshot, store: str, number: int, conversation: Conversation, heads: Mapping[str, CursorHead]
 ) -> Task:
+    known = (source.path for source in conversation.sources if source.path in heads)
+    cursors = _whole(view, conversation.provider, known)
     landed = view.ref(landed_ref(store, conversation.provider, conversation.native_id))
     ref, flow = own_flow(view, store, conversation.provider, conversation.native_id)
     entry = load(view, landed, "landing") if landed is not None else None
@@ -363,7 +241,11 @@ def _task(
     return Task(
         number=number,
         conversation=conversation,
-        cursors={path: _reopened(cursor) for path, cursor in cursors.items() if cursor.state != "left-out"},
+        cursors={
+            path: _reopened(cursor)
+            for path, cursor in cursors.items()
+            if cursor.state != "left-out" and _is_own(cursor, conversation.native_id)
+        },
         landed=landed.hex() if landed is not None else None,
         round=entry.round if entry is not None else 0,
         through_seq=entry.through_seq if entry is not None else 0,
@@ -406,14 +288,21 @@ def _behind(task: Task) -> bool:
     return task.assembled < task.through_seq
 
 
-def _is_changed(source: Source, cursor: Cursor | None, keep: bool) -> bool:
-    if cursor is None or cursor.state == "gone" or cursor.rules != RULES or (keep and not cursor.content):
-        return True
-    if cursor.parser != discovery_module(cursor.provider).PARSER:
-        return True
-    if source.stamp:
-        return source.stamp != cursor.stamp
-    try:
-        return not is_same_file(cursor, os.stat(source.path))
-    except OSError:
-        return True
+def _count_changed(
+    conversation: Conversation, name: str, known: KnownFiles, parser: str, *, keep: bool
+) -> int:
+    """How many files of the conversation ``name`` may have something new; ``parser`` is its reader's of today."""
+    count = 0
+    for source in conversation.sources:
+        cursor = known.cursors.get(source.path)
+        if (
+            cursor is None
+            or not _is_own(cursor, name)
+            or cursor.state == "gone"
+            or cursor.rules != RULES
+            or cursor.parser != parser
+            or (keep and not cursor.content)
+            or (source.stamp != cursor.stamp if source.stamp else not known.is_unchanged(source.path))
+        ):
+            count += 1
+    return count

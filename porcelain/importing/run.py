@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from objstore import kinds
 from objstore.batch import Batch
-from objstore.chain import RoundHead, append_round, round_head
+from objstore.chain import append_round, round_head
 from objstore.database import Database
 from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
@@ -26,15 +26,13 @@ from objstore.workers import run_tasks
 from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
-from porcelain.importing.plan import Place, Plan, native_id, settled_key
-from porcelain.importing.reporting import conversation_report, gone_report
+from porcelain.importing.plan import Place, Plan, settled_key
 from porcelain.importing.tasks import Bundle, Piece, Settings, Task, bundle_from_bytes
-from porcelain.importing.work import Worker
-from porcelain.lineage.adapters.importing import facts_of_conversation, import_run, source_of
-from porcelain.lineage.adapters.reports import RunReport
-from porcelain.lineage.facts.kinds import Fact
-from porcelain.lineage.facts.store import KnownFacts, append_facts, facts_head
-from porcelain.providers.cursor import Cursor, container_cursor, left_out_cursor
+from porcelain.providers.cursor import Cursor, container_cursor, is_known, left_out_cursor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from porcelain.importing.learning import Learning
 
 #: Bytes to read from which on worker processes pay for their start; a file costs as much as this many bytes.
 _PARALLEL_BYTES = 8 * 1024 * 1024
@@ -45,7 +43,6 @@ _GROUP_TASKS = 64
 #: A transaction is committed when it holds this many objects or compressed bytes.
 _COMMIT_OBJECTS = 24 * 1024
 _COMMIT_BYTES = 12 * 1024 * 1024
-TOOL = "objstore-import"
 
 Advance = Callable[[int, str], None]
 
@@ -107,7 +104,6 @@ class _Import:
         self._store = store
         self._plan = plan
         self._settings = settings
-        self._host = host
         self._advance = advance
         self._tasks = plan.tasks
         self._result = Result(places=[PlaceResult(place) for place in plan.places])
@@ -117,17 +113,18 @@ class _Import:
         self._heads: dict[tuple[str, int], str | None] = {}
         self._cursors: dict[int, dict[str, Cursor]] = {}
         self._reread: dict[int, dict[str, str]] = {}
-        self._learned: dict[str, Fact] = {}
-        self._facts: list[Fact] = []
-        self._runs: dict[str, str] = {}
         self._content: list[str] = []
         self._bytes = 0
         self._left: dict[int, int] = {}
         self._batch = store.batch()
         self._started = store.now()
         with store.snapshot() as view:
-            self._lineage = facts_head(view, store)
             self._kept = round_head(view, content_ref(store))
+        self._learning: Learning | None = None
+        if self._tasks or any(place.gone for place in plan.places):
+            from porcelain.importing.learning import Learning
+
+            self._learning = Learning(store, host)
         self._settled = set(plan.settled)
 
     def run(self, processes: int) -> Result:
@@ -137,7 +134,7 @@ class _Import:
             processes = (os.cpu_count() or 1) if work >= _PARALLEL_BYTES else 1
         processes = min(processes, len(self._tasks))
         with without_gc():
-            for bundle in self._bundles(processes):
+            for bundle in self._bundles(processes) if self._tasks else ():
                 self._batch.add_prepared(bundle.objects)
                 self._bytes += sum(len(one[3]) for one in bundle.objects)
                 for piece in bundle.pieces:
@@ -154,6 +151,8 @@ class _Import:
             return
         database = self._store.database
         assert isinstance(database, Database)
+        from porcelain.importing.work import Worker  # and with it the assembly
+
         worker = Worker(database, self._settings)
         for task in self._tasks:
             yield from worker.bundles([task])
@@ -184,10 +183,8 @@ class _Import:
         reread = self._reread.setdefault(task.number, {})
         reread.update(piece.reread)
         if piece.landed is not None or piece.cursors:
-            native = native_id(conversation.native_id)
-            report = conversation_report(conversation, native, cursors, reread, task.cursors)
-            self._learn(lambda known: facts_of_conversation(report, self._host, known))
-            self._runs.setdefault(source_of(report, self._host).id, conversation.provider)
+            assert self._learning is not None
+            self._learning.note(conversation, cursors, reread, task.cursors)
         result.problems += piece.problems
         result.records += piece.records
         result.rounds += piece.rounds
@@ -218,14 +215,6 @@ class _Import:
                 place.pending += cursor.facts.pending_bytes > 0
             place.conflicts += list(reread.values()).count("rewritten")
 
-    def _learn(self, facts: Callable[[KnownFacts], list[Fact]]) -> int:
-        with self._store.snapshot() as view:
-            known = KnownFacts(view, self._learned)
-            news = facts(known)
-            known.learn(news)
-        self._facts += news
-        return len(news)
-
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _note_left_out(self) -> None:
@@ -233,12 +222,12 @@ class _Import:
             known = self._plan.cursors[place.provider]
             for one in place.left_out:
                 cursor = left_out_cursor(place.provider, one)
-                if cursor is not None and known.get(one.path) != cursor:
+                if cursor is not None and not is_known(cursor, known.get(one.path)):
                     save_cursor(self._batch, cursor)
             # What was found in a container is only known when all of it has been landed.
             for container in place.containers if not self._result.problems else ():
                 cursor = container_cursor(place.provider, container)
-                if known.get(container.path) != cursor:
+                if not is_known(cursor, known.get(container.path)):
                     save_cursor(self._batch, cursor)
 
     def _note_gone(self) -> None:
@@ -246,35 +235,16 @@ class _Import:
             for cursor in result.place.gone:
                 gone = msgspec.structs.replace(cursor, state="gone")
                 save_cursor(self._batch, gone)
-                native = native_id(cursor.conversation)
-
-                def facts(
-                    known: KnownFacts,
-                    gone: Cursor = gone,
-                    native: str = native,
-                    root: str = result.place.root,
-                ) -> list[Fact]:
-                    report = gone_report(gone, native, root, self._host, known)
-                    return facts_of_conversation(report, self._host, known)
-
-                self._learn(facts)
+                assert self._learning is not None
+                self._learning.note_gone(gone, result.place.root)
                 result.gone += 1
 
     def _note_runs(self) -> None:
         """A run that learned nothing leaves no fact."""
-        if not self._facts and not self._result.objects and not len(self._batch):
+        if self._learning is None or not (len(self._learning) or self._result.objects or len(self._batch)):
             return
-        finished = self._store.now()
-        for source in sorted(self._runs):
-            run = RunReport(
-                source=source,
-                started_at=self._started,
-                finished_at=finished,
-                tool=TOOL,
-                status="done",
-                stats={"records": self._result.records, "problems": len(self._result.problems)},
-            )
-            self._learn(lambda known, run=run: import_run(run, known))  # type: ignore[misc]
+        stats = {"records": self._result.records, "problems": len(self._result.problems)}
+        self._learning.note_run(self._started, self._store.now(), stats)
 
     def _note_settled(self, *, last: bool) -> None:
         """Note whether something may be left to be assembled, so that the next import need not look for it."""
@@ -289,7 +259,7 @@ class _Import:
     def _commit(self, *, last: bool = False) -> None:
         self._note_settled(last=last)
         batch: Batch = self._batch
-        lineage: RoundHead = append_facts(batch, self._store, self._lineage, self._facts)
+        facts = self._learning.append(batch) if self._learning is not None else 0
         kept = self._kept
         if self._content:
             frame = content_frame(self._content)
@@ -302,9 +272,8 @@ class _Import:
             )
         if batch:
             self._result.objects += self._store.commit(batch)
-            self._result.facts += len(self._facts)
-        self._lineage, self._kept = lineage, kept
-        self._facts, self._content, self._learned, self._bytes = [], [], {}, 0
+            self._result.facts += facts
+        self._kept, self._content, self._bytes = kept, [], 0
         self._batch = self._store.batch()
 
 
@@ -335,6 +304,7 @@ def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -
     A process that dies costs the conversation that it was at, which is reported. Those that it had been given and of
     which nothing came are given to other processes one by one, so that the one that is to blame stands alone.
     """
+
     argument = msgspec.msgpack.encode((settings, declarations()))
     groups = _grouped(tasks)
     while groups:

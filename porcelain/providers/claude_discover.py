@@ -64,34 +64,39 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
     """All conversations in ``root`` (a ``projects`` folder, its parent, or any folder of transcripts), by native id."""
     if (root / "projects").is_dir():
         root = root / "projects"
-    mains: dict[str, list[Source]] = {}
+    place = str(root)
+    mains: dict[str, tuple[Source, ...]] = {}
     others: dict[str, list[Source]] = {}
     for folder, names, files in os.walk(root):
         names.sort()
+        inside = os.path.join(folder, "")
+        owner = _owner_folder(folder, place)
         for name in sorted(files):
-            path = os.path.join(folder, name)
-            owner = _owner_folder(path, str(root))
+            path = inside + name
             if owner is not None:
                 source = _attached_source(path, owner)
                 if source is None:
                     continue
-                if _is_empty(path):
+                if not seen.has_bytes(path):
                     yield LeftOut(path=path, reason="empty")
                 else:
                     others.setdefault(os.path.basename(owner), []).append(source)
             elif name.endswith(".jsonl"):
-                found = _transcript(path, seen)
+                found = _transcript(path, name, seen)
                 if isinstance(found, LeftOut):
                     yield found
                     continue
                 native_id, source = found
-                (mains if source.stream == "main" else others).setdefault(native_id, []).append(source)
+                if source.stream == "main":
+                    mains[native_id] = (*mains.get(native_id, ()), source)
+                else:
+                    others.setdefault(native_id, []).append(source)
     for native_id in sorted(mains.keys() | others.keys()):
         yield Conversation(
             provider="claude",
             native_id=native_id,
-            root=str(root),
-            sources=(*mains.get(native_id, ()), *others.get(native_id, ())),
+            root=place,
+            sources=mains.get(native_id, ()) + tuple(others.get(native_id, ())),
         )
 
 
@@ -99,7 +104,7 @@ def recognise(path: Path) -> Conversation | None:
     """The conversation of one transcript with the files that belong to it; None when it is not Claude Code's."""
     if path.suffix != ".jsonl" or not path.is_file():
         return None
-    found = _transcript(str(path), nothing_seen)
+    found = _transcript(str(path), path.name, nothing_seen)
     if isinstance(found, LeftOut):
         return None
     native_id, main = found
@@ -117,18 +122,13 @@ def recognise(path: Path) -> Conversation | None:
     )
 
 
-def _is_empty(path: str) -> bool:
-    """Whether the file at ``path`` has no bytes; a file that cannot be looked at is left to whoever reads it."""
-    try:
-        return os.stat(path).st_size == 0
-    except OSError:
-        return False
-
-
-def _owner_folder(path: str, root: str) -> str | None:
-    """The session folder that ``path`` lies in, by the layout ``<session>/subagents|workflows|tool-results/...``."""
-    parts = os.path.relpath(path, root).split(os.sep)
-    for index in range(1, len(parts) - 1):
+def _owner_folder(folder: str, root: str) -> str | None:
+    """The session folder that files in ``folder`` are of, by the layout ``<session>/subagents|workflows|tool-results``
+    and what is below."""
+    if folder == root:
+        return None
+    parts = folder.removeprefix(os.path.join(root, "")).split(os.sep)
+    for index in range(1, len(parts)):
         if parts[index] in ("subagents", "workflows", "tool-results"):
             return os.path.join(root, *parts[:index])
     return None
@@ -136,7 +136,7 @@ def _owner_folder(path: str, root: str) -> str | None:
 
 def _attached_source(path: str, owner: str) -> Source | None:
     """The source that a file in a session's folder is; None for files that hold no records (spilled tool output)."""
-    inside = os.path.relpath(path, owner).split(os.sep)
+    inside = path.removeprefix(os.path.join(owner, "")).split(os.sep)
     name = inside[-1]
     src = "/".join(inside)
     run = next((part for part in inside[:-1] if _RUN_FOLDER.match(part)), None)
@@ -165,10 +165,8 @@ _WORKFLOW_FILES: tuple[tuple[re.Pattern[str], SourceKind], ...] = (
 )
 
 
-def _transcript(path: str, seen: Seen) -> tuple[str, Source] | LeftOut:
-    """Native id and source of a transcript that stands by itself in a project folder."""
-    name = os.path.basename(path)
-    stem = name.removesuffix(".jsonl")
+def _transcript(path: str, name: str, seen: Seen) -> tuple[str, Source] | LeftOut:
+    """Native id and source of a transcript that stands by itself in a project folder; ``name`` is that of its file."""
     agent = _AGENT.match(name)
     stream = agent.group(1) if agent else "main"
     known = seen(path)
@@ -191,6 +189,7 @@ def _transcript(path: str, seen: Seen) -> tuple[str, Source] | LeftOut:
             reason = "warmup"
         if reason is not None:
             return LeftOut(path=path, reason=reason, size=stat.st_size, mtime_ns=stat.st_mtime_ns)
+        stem = name.removesuffix(".jsonl")
         known = stem if _UUID.match(stem) and not agent else sniffed.session or stem
     return known, Source(path=path, src=name, stream=stream)
 

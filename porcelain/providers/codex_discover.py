@@ -26,7 +26,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from porcelain.providers.agents import CODEX_FOLDERS
 from porcelain.providers.codex_items import META, subagent_parent
 from porcelain.providers.codex_names import INDEX, index_stamp, known_names, name_source, read_index
-from porcelain.providers.cursor import Cursor, unchanged_files
+from porcelain.providers.cursor import CursorHead, KnownFiles
 from porcelain.providers.decoding import NONE
 from porcelain.providers.jsonlines import is_blank, parse, read_lines, repair
 from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
@@ -111,14 +111,14 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
     return (one for one in _discover(root, seen, {}) if not isinstance(one, Container))
 
 
-def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut | Container]:
-    """As ``discover``, and the index of names; ``cursors`` of earlier imports, by path, keep what has not changed from
+def discover_known(root: Path, known: KnownFiles) -> Iterator[Conversation | LeftOut | Container]:
+    """As ``discover``, and the index of names; what is ``known`` from earlier imports keeps what has not changed from
     being opened."""
-    return _discover(root, unchanged_files(cursors), cursors)
+    return _discover(root, known, known.cursors)
 
 
 def _discover(
-    root: Path, seen: Seen, cursors: Mapping[str, Cursor]
+    root: Path, seen: Seen, cursors: Mapping[str, CursorHead]
 ) -> Iterator[Conversation | LeftOut | Container]:
     folders = [root / name for name in CODEX_FOLDERS if (root / name).is_dir()] or [root]
     files: list[_File] = []
@@ -156,10 +156,11 @@ def _rollouts(folders: list[Path]) -> list[str]:
     for rank, top in enumerate(folders):
         for folder, names, files in os.walk(top):
             names.sort()
+            inside = os.path.join(folder, "")
             for name in sorted(files):
                 if name == INDEX or not (name.endswith(_ENDINGS) or _DOCUMENT.match(name)):
                     continue
-                path = os.path.join(folder, name)
+                path = inside + name
                 plain = name.removesuffix(COMPRESSED)
                 key = plain if _ROLLOUT.match(plain) else path.removesuffix(COMPRESSED)
                 worth = (name != plain, rank)

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import CursorHead
 from porcelain.providers.decoding import NAME_LENGTH
 from porcelain.providers.reader import ReaderState, Source
 from porcelain.providers.records import Record
@@ -65,7 +65,7 @@ def index_stamp(folder: Path) -> str:
     return f"{stat.st_dev}.{stat.st_ino}.{stat.st_size}.{stat.st_mtime_ns}"
 
 
-def known_names(folder: Path, cursors: Mapping[str, Cursor]) -> dict[str, Source]:
+def known_names(folder: Path, cursors: Mapping[str, CursorHead]) -> dict[str, Source]:
     """The sources that earlier imports found in the index of Codex's ``folder``, by thread, as they were."""
     inside = str(folder / INDEX) + os.sep
     return {

@@ -57,45 +57,52 @@ class SourceFacts(Struct):
         )
 
 
-class Cursor(Struct, frozen=True, kw_only=True):
-    """Where landing of one file stands.
+class CursorHead(Struct, frozen=True, kw_only=True):
+    """What of a cursor tells whether its file has anything new: of files that have not, no more is read.
 
-    ``offset`` and ``ord`` are those of the next line. With ``open_line`` the last record came from a line whose newline
-    had not been written: ``offset`` is the place right behind it and ``ord`` still that line's number. ``tail`` is the
-    keyed hash of the bytes before ``offset``, ``slot`` that of the bytes that the agent rewrites in place; ``reader``
-    the state of the reader; ``content`` whether content was kept; ``rules`` and ``parser`` what the bytes were read by.
-    ``observation`` counts how often the file was found rewritten.
-    ``state`` stays ``conflict`` after that until a person clears it. ``stamp`` is that of the source when it had been
-    landed to its end.
+    ``content`` says whether content was kept; ``rules`` and ``parser`` what the bytes were read by. ``state`` stays
+    ``conflict`` after a rewrite until a person clears it. ``stamp`` is that of the source when it had been landed to
+    its end. ``offset`` is that of the next line.
     """
 
-    provider: str
     conversation: str
     path: str
     src: str = ""
-    kind: SourceKind = "transcript"
     stream: str | None = None
-    batch: str | None = None
     device: int = 0
     inode: int = 0
     size: int = 0
     mtime_ns: int = 0
     offset: int = 0
+    stamp: str = ""
+    content: bool = False
+    rules: str = ""
+    parser: str = ""
+    state: State = "active"
+
+
+class Cursor(CursorHead, frozen=True, kw_only=True):
+    """Where landing of one file stands.
+
+    ``ord`` is the number of the next line. With ``open_line`` the last record came from a line whose newline had not
+    been written: ``offset`` is the place right behind it and ``ord`` still that line's number. ``tail`` is the keyed
+    hash of the bytes before ``offset``, ``slot`` that of the bytes that the agent rewrites in place; ``reader`` the
+    state of the reader. ``observation`` counts how often the file was found rewritten.
+    """
+
+    provider: str
+    kind: SourceKind = "transcript"
+    batch: str | None = None
     ord: int = 1
     open_line: bool = False
     tail: str = ""
     slot: str = ""
-    stamp: str = ""
     reader: dict[str, str] = field(default_factory=dict)
-    content: bool = False
-    rules: str = ""
-    parser: str = ""
     observation: int = 0
-    state: State = "active"
     facts: SourceFacts = field(default_factory=SourceFacts)
 
 
-def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
+def is_same_file(cursor: CursorHead, stat: os.stat_result) -> bool:
     """Whether the file cannot have changed since the cursor was written."""
     return (
         cursor.size == stat.st_size
@@ -105,7 +112,7 @@ def is_same_file(cursor: Cursor, stat: os.stat_result) -> bool:
     )
 
 
-def is_same_log(cursor: Cursor, stat: os.stat_result) -> bool:
+def is_same_log(cursor: CursorHead, stat: os.stat_result) -> bool:
     """Whether the file is the one that the cursor is about and has not become shorter: by all signs an agent went on
     writing it. Landing compares what stood there before."""
     return (
@@ -129,28 +136,46 @@ def tail_digest(descriptor: int, offset: int, key: bytes, start: int = 0) -> str
     return keyed.hexdigest()
 
 
-def unchanged_files(cursors: Mapping[str, Cursor]) -> Seen:
+class KnownFiles(Seen):
     """What discovery may take for known: the paths among ``cursors`` whose files have not changed, or are conversations
-    that may have grown, so that only landing opens them."""
+    that may have grown, so that only landing opens them. A file that has not changed is looked at once."""
 
-    def seen(path: str) -> str | None:
-        cursor = cursors.get(path)
+    def __init__(self, cursors: Mapping[str, CursorHead]) -> None:
+        self.cursors = cursors
+        self._unchanged: set[str] = set()
+
+    def __call__(self, path: str) -> str | None:
+        cursor = self.cursors.get(path)
         if cursor is None:
             return None
-        try:
-            stat = os.stat(path)
-        except OSError:
-            return None
-        if is_same_file(cursor, stat):
-            return "" if cursor.state == "left-out" else cursor.conversation
-        return cursor.conversation if is_same_log(cursor, stat) else None
+        if path not in self._unchanged:
+            try:
+                stat = os.stat(path)
+            except OSError:
+                return None
+            if not is_same_file(cursor, stat):
+                return cursor.conversation if is_same_log(cursor, stat) else None
+            self._unchanged.add(path)
+        return "" if cursor.state == "left-out" else cursor.conversation
 
-    return seen
+    def has_bytes(self, path: str) -> bool:
+        return self.cursors[path].size > 0 if self.is_unchanged(path) else super().has_bytes(path)
+
+    def stream(self, path: str) -> str | None:
+        cursor = self.cursors.get(path)
+        return cursor.stream if cursor is not None and cursor.state != "gone" else None
+
+    def is_unchanged(self, path: str) -> bool:
+        """Whether the file cannot have changed since it was landed or left out."""
+        self(path)
+        return path in self._unchanged
 
 
 def left_out_cursor(provider: str, left_out: LeftOut) -> Cursor | None:
     """A cursor that keeps discovery from reading a file again that holds no conversation; None if the file has changed
     or gone since it was looked at."""
+    if not left_out.mtime_ns:
+        return None
     try:
         stat = os.stat(left_out.path)
     except OSError:
@@ -176,7 +201,14 @@ def container_cursor(provider: str, container: Container) -> Cursor:
     )
 
 
-def gone_sources(cursors: Iterable[Cursor]) -> list[str]:
+def is_known(cursor: Cursor, known: CursorHead | None) -> bool:
+    """Whether the cursor of something left out is the one that ``known`` is the head of; it has no more than that."""
+    return known is not None and all(
+        getattr(known, name) == getattr(cursor, name) for name in CursorHead.__struct_fields__
+    )
+
+
+def gone_sources(cursors: Iterable[CursorHead]) -> list[str]:
     """The paths among ``cursors``, not yet known to be gone, at which no file is any more."""
     return [
         cursor.path

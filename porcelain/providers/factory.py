@@ -40,7 +40,7 @@ from porcelain.providers.decoding import (
     text_part,
 )
 from porcelain.providers.factory_blocks import Block, Blocks, Image, text_of
-from porcelain.providers.factory_discover import PARSER, Tag, caller, discover, discover_known, recognise
+from porcelain.providers.factory_discover import PARSER, Tag, caller, discover, recognise
 from porcelain.providers.jsonlines import read_entries
 from porcelain.providers.reader import Entry, ReaderState, Source
 from porcelain.providers.records import Part, Record, Usage
@@ -52,7 +52,6 @@ __all__ = [
     "PARSER",
     "TITLE_ENTRY",
     "discover",
-    "discover_known",
     "read_line",
     "recognise",
 ]

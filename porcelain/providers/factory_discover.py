@@ -9,13 +9,12 @@ stream-json`` printed, saved as ``.jsonl``, is another format and is left out.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from porcelain.providers.cursor import Cursor, unchanged_files
 from porcelain.providers.decoding import Shape
 from porcelain.providers.files import open_file
 from porcelain.providers.jsonlines import first_objects, parse
@@ -88,37 +87,20 @@ def caller(tags: list[Tag] | None) -> Metadata | None:
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root`` (a ``sessions`` folder, its parent, or any folder of transcripts), by path;
     children go with the session that started them where that is there."""
-    return _discover(root, seen, lambda _path: None)
-
-
-def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut]:
-    """As ``discover``; ``cursors`` of earlier imports, by path, keep what has not changed from being opened."""
-
-    def stream_of(path: str) -> str | None:
-        cursor = cursors.get(path)
-        return cursor.stream if cursor is not None and cursor.state != "gone" else None
-
-    return _discover(root, unchanged_files(cursors), stream_of)
-
-
-def _discover(
-    root: Path, seen: Seen, stream_of: Callable[[str], str | None]
-) -> Iterator[Conversation | LeftOut]:
-    """``stream_of`` says which stream a path was imported as, changed since or not."""
     if (root / "sessions").is_dir():
         root = root / "sessions"
     found: list[_Found] = []
     for folder, names, files in os.walk(root):
         names.sort()
         here = frozenset(files)
+        inside = os.path.join(folder, "")
         for name in sorted(files):
             if name.endswith(".jsonl"):
                 settings = name.removesuffix(".jsonl") + SETTINGS
                 one = _transcript(
-                    os.path.join(folder, name),
-                    os.path.join(folder, settings) if settings in here else None,
+                    inside + name,
+                    inside + settings if settings in here else None,
                     seen,
-                    stream_of,
                 )
                 if isinstance(one, LeftOut):
                     yield one
@@ -132,9 +114,7 @@ def recognise(path: Path) -> Conversation | None:
     if path.suffix != ".jsonl" or not path.is_file():
         return None
     settings = path.with_name(path.stem + SETTINGS)
-    found = _transcript(
-        str(path), str(settings) if settings.is_file() else None, nothing_seen, lambda _path: None
-    )
+    found = _transcript(str(path), str(settings) if settings.is_file() else None, nothing_seen)
     if isinstance(found, LeftOut):
         return None
     return next(_conversations([found], str(path.parent)))
@@ -181,16 +161,14 @@ def _sources(one: _Found, stream: str) -> list[Source]:
     return sources
 
 
-def _transcript(
-    path: str, settings: str | None, seen: Seen, stream_of: Callable[[str], str | None]
-) -> _Found | LeftOut:
+def _transcript(path: str, settings: str | None, seen: Seen) -> _Found | LeftOut:
     known = seen(path)
     if known == "":
         return LeftOut(path=path, reason="no-conversation")
     stem = os.path.basename(path).removesuffix(".jsonl")
     if known == stem:
         return _Found(stem, "", path, settings)
-    stream = stream_of(path)
+    stream = seen.stream(path)
     if known is not None and stream is not None and stream != "main":
         return _Found(stream, known.partition(_COPY)[0], path, settings)
     try:

@@ -72,14 +72,17 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
             break
     for folder, names, files in os.walk(root):
         transcripts = sorted(name for name in files if name.endswith(".jsonl"))
+        folders = frozenset(names)
         owners = {name for name in names if _SESSION.match(name)}
+        inside = os.path.join(folder, "")
         for name in transcripts:
-            path = os.path.join(folder, name)
-            yield (found := _conversation(path, str(root), seen))
+            stem = name.removesuffix(".jsonl")
+            found = _conversation(inside + name, name, str(root), seen, has_folder=stem in folders)
+            yield found
             if isinstance(found, Conversation):
-                owners.discard(name.removesuffix(".jsonl"))
+                owners.discard(stem)
         for name in sorted(owners):
-            if agents := tuple(_agents(path := os.path.join(folder, name) + ".jsonl")):
+            if agents := tuple(_agents(path := inside + name + ".jsonl", seen)):
                 yield _without_file(path, str(root), agents)
         # The folder of a session's file belongs to that conversation.
         stems = {name.removesuffix(".jsonl") for name in transcripts}
@@ -90,15 +93,15 @@ def recognise(path: Path) -> Conversation | None:
     """The conversation of one file with its sub-agents; None when it is not oh-my-pi's."""
     if path.suffix != ".jsonl" or not path.is_file():
         return None
-    found = _conversation(str(path), str(path.parent), nothing_seen)
+    found = _conversation(str(path), path.name, str(path.parent), nothing_seen, has_folder=True)
     return found if isinstance(found, Conversation) else None
 
 
-def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
+def _conversation(path: str, name: str, root: str, seen: Seen, *, has_folder: bool) -> Conversation | LeftOut:
+    """The conversation of the file at ``path``; ``has_folder``: there may be one of its sub-agents."""
     known = seen(path)
     if known == "":
         return LeftOut(path=path, reason="no-conversation")
-    name = os.path.basename(path)
     slot = 0
     if known is None:
         try:
@@ -115,7 +118,8 @@ def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
         known = sniffed.session or name.removesuffix(".jsonl").rpartition("_")[2]
         slot = sniffed.slot
     main = Source(path=path, src=name, slot=slot)
-    return Conversation(provider="oh-my-pi", native_id=known, root=root, sources=(main, *_agents(path)))
+    agents = _agents(path, seen) if has_folder else ()
+    return Conversation(provider="oh-my-pi", native_id=known, root=root, sources=(main, *agents))
 
 
 def _without_file(path: str, root: str, agents: tuple[Source, ...]) -> Conversation:
@@ -124,25 +128,18 @@ def _without_file(path: str, root: str, agents: tuple[Source, ...]) -> Conversat
     return Conversation(provider="oh-my-pi", native_id=name.rpartition("_")[2], root=root, sources=agents)
 
 
-def _agents(path: str) -> Iterator[Source]:
+def _agents(path: str, seen: Seen) -> Iterator[Source]:
     """The sub-agents of the session whose file is ``path``, theirs behind them."""
-    owner = path.removesuffix(".jsonl")
+    owner = os.path.join(path.removesuffix(".jsonl"), "")
     for folder, names, files in os.walk(owner):
         names.sort()
+        inside = os.path.join(folder, "")
         for name in sorted(files):
-            agent = _AGENT.match(name)
-            inside = os.path.join(folder, name)
-            if agent is None or not _has_bytes(inside):
+            one = inside + name
+            if _AGENT.match(name) is None or not seen.has_bytes(one):
                 continue
-            stream = os.path.relpath(inside, owner).removesuffix(".jsonl").replace(os.sep, "/")
-            yield Source(path=inside, src=f"subagents/{stream}.jsonl", stream=stream)
-
-
-def _has_bytes(path: str) -> bool:
-    try:
-        return os.stat(path).st_size > 0
-    except OSError:
-        return True
+            stream = one.removeprefix(owner).removesuffix(".jsonl").replace(os.sep, "/")
+            yield Source(path=one, src=f"subagents/{stream}.jsonl", stream=stream)
 
 
 def _sniff(path: str) -> _Sniffed:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from porcelain.providers import opencode_database, opencode_tree
 from porcelain.providers.agents import OPENCODE_DATABASE
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import CursorHead, KnownFiles
 from porcelain.providers.files import open_file
 from porcelain.providers.reader import Container, Conversation, LeftOut, Seen, Source, nothing_seen
 
@@ -48,12 +48,13 @@ def is_container(path: Path) -> bool:
 
 def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | LeftOut]:
     """All conversations in ``root``: a data folder, a ``storage`` folder, a database, or any folder that holds such."""
-    return (one for one in discover_known(root, {}) if not isinstance(one, Container))
+    return (one for one in discover_known(root, KnownFiles({})) if not isinstance(one, Container))
 
 
-def discover_known(root: Path, cursors: Mapping[str, Cursor]) -> Iterator[Conversation | LeftOut | Container]:
-    """As ``discover``, and the databases; ``cursors`` of earlier imports, by path, keep what has not changed from being
+def discover_known(root: Path, known: KnownFiles) -> Iterator[Conversation | LeftOut | Container]:
+    """As ``discover``, and the databases; what is ``known`` from earlier imports keeps what has not changed from being
     opened."""
+    cursors = known.cursors
     found: list[_Found] = []
     for kind, path in _containers(str(root)):
         name = os.path.relpath(path, root).replace(os.sep, "/")
@@ -110,7 +111,7 @@ def _containers(root: str) -> Iterator[tuple[str, str]]:
     yield from (("database", path) for path in sorted(databases))
 
 
-def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator[_Found]:
+def _in_tree(storage: str, name: str, cursors: Mapping[str, CursorHead]) -> Iterator[_Found]:
     for session, file in opencode_tree.session_files(storage).items():
         path = os.path.join(storage, "message", session)
         documents = opencode_tree.TreeDocuments(storage, session, file)
@@ -131,7 +132,7 @@ def _in_tree(storage: str, name: str, cursors: Mapping[str, Cursor]) -> Iterator
         yield _Found(session, parent, path, f"{name}/{session}", stamp, documents.size)
 
 
-def _in_database(path: str, name: str, stamp: str, cursors: Mapping[str, Cursor]) -> list[_Found]:
+def _in_database(path: str, name: str, stamp: str, cursors: Mapping[str, CursorHead]) -> list[_Found]:
     cursor = cursors.get(path)
     if cursor is not None and cursor.stamp == stamp:
         return _known_in(path, cursors)
@@ -151,7 +152,7 @@ def _in_database(path: str, name: str, stamp: str, cursors: Mapping[str, Cursor]
         ]
 
 
-def _known_in(container: str, cursors: Mapping[str, Cursor]) -> list[_Found]:
+def _known_in(container: str, cursors: Mapping[str, CursorHead]) -> list[_Found]:
     """The sessions that earlier imports found in a container, as they were."""
     inside = container + os.sep
     found: list[_Found] = []
@@ -162,12 +163,14 @@ def _known_in(container: str, cursors: Mapping[str, Cursor]) -> list[_Found]:
     return found
 
 
-def _parent(cursor: Cursor, session: str) -> str:
+def _parent(cursor: CursorHead, session: str) -> str:
     """The session at the head of the conversation that this one was landed in; "" for itself."""
     return "" if cursor.stream == "main" else cursor.conversation.partition(_COPY)[0]
 
 
-def _conversations(found: list[_Found], root: str, cursors: Mapping[str, Cursor]) -> Iterator[Conversation]:
+def _conversations(
+    found: list[_Found], root: str, cursors: Mapping[str, CursorHead]
+) -> Iterator[Conversation]:
     parents: dict[str, str] = {}
     for one in found:
         parents[one.session] = one.parent or parents.get(one.session, "")

@@ -80,24 +80,24 @@ def discover(root: Path, seen: Seen = nothing_seen) -> Iterator[Conversation | L
         root = root / "sessions"
     for folder, names, files in os.walk(root):
         names.sort()
+        inside = os.path.join(folder, "")
         for name in sorted(files):
             if name.endswith(".jsonl"):
-                yield _conversation(os.path.join(folder, name), str(root), seen)
+                yield _conversation(inside + name, name, str(root), seen)
 
 
 def recognise(path: Path) -> Conversation | None:
     """The conversation of one file; None when it is not Pi's."""
     if path.suffix != ".jsonl" or not path.is_file():
         return None
-    found = _conversation(str(path), str(path.parent), nothing_seen)
+    found = _conversation(str(path), path.name, str(path.parent), nothing_seen)
     return found if isinstance(found, Conversation) else None
 
 
-def _conversation(path: str, root: str, seen: Seen) -> Conversation | LeftOut:
+def _conversation(path: str, name: str, root: str, seen: Seen) -> Conversation | LeftOut:
     known = seen(path)
     if known == "":
         return LeftOut(path=path, reason="no-conversation")
-    name = os.path.basename(path)
     if known is None:
         try:
             stat = os.stat(path)

@@ -7,7 +7,7 @@ functions of ``Provider``; ``landing.py`` drives them and knows no format at all
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -69,15 +69,28 @@ class Container(Struct, frozen=True, kw_only=True):
     stamp: str
 
 
-#: What is known of a path from earlier imports, if the file has not changed since or has only grown: the native id of
-#: its conversation, "" for an unchanged file that was left out, or None when it must be looked at. Lets discovery read
-#: nothing of what is known.
-Seen = Callable[[str], str | None]
+class Seen:
+    """What earlier imports saw, which lets discovery read nothing of what is known. This one has seen nothing."""
+
+    def __call__(self, path: str) -> str | None:
+        """The native id of the conversation that the file belongs to, if it has not changed since or has only grown; ""
+        for an unchanged file that was left out; None when it must be looked at."""
+        return None
+
+    def has_bytes(self, path: str) -> bool:
+        """Whether there is a byte in the file; a file that cannot be looked at is left to whoever reads it."""
+        try:
+            return os.stat(path).st_size > 0
+        except OSError:
+            return True
+
+    def stream(self, path: str) -> str | None:
+        """The stream as which the file was imported, changed since or not; None for what was not, or is gone."""
+        return None
 
 
-def nothing_seen(_path: str) -> str | None:
-    """The ``Seen`` of a first import."""
-    return None
+#: The ``Seen`` of a first import.
+nothing_seen = Seen()
 
 
 class Entry(Struct):

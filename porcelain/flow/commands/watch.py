@@ -16,7 +16,7 @@ from porcelain.flow.folders.export_folder import export_chain
 from porcelain.flow.folders.layout import round_path
 from porcelain.flow.watching.changes import changes, has_events
 from porcelain.flow.watching.looking import Pass, Published, look
-from porcelain.importing.plan import find_roots
+from porcelain.importing.finding import find_roots
 from porcelain.providers.agents import PROVIDERS
 
 SUMMARY = "follow live agents and publish rounds as they grow"

@@ -9,7 +9,7 @@ from objstore.store import Store
 from plumbing.interface.options import JSON, Arguments, Context, Option
 from plumbing.interface.output import Writer, printable
 from plumbing.interface.stores import open_store
-from porcelain.importing.cursors import load_cursors, save_cursor
+from porcelain.importing.cursors import load_cursor, save_cursor
 from porcelain.lineage.commands.curating import BY, UNDO, now, state, stated_lineage
 from porcelain.lineage.curation.stating import CURATOR, conflicts_of, mark, withdraw
 from porcelain.lineage.derived.lookup import find_node
@@ -72,7 +72,7 @@ def run(arguments: Arguments, context: Context) -> int:
 
 def _clear_cursor(store: Store, node: Node) -> None:
     with store.snapshot() as view:
-        cursor = load_cursors(view, node.provider).get(node.path)
+        cursor = load_cursor(view, node.provider, node.path)
     if cursor is not None and cursor.state == "conflict":
         batch = store.batch()
         save_cursor(batch, msgspec.structs.replace(cursor, state="active"))

@@ -20,7 +20,7 @@ from objstore.refs import quote
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.flow.chain.naming import best_heads, find_conversation
-from porcelain.importing.cursors import load_cursors
+from porcelain.importing.cursors import load_cursor
 from porcelain.providers.redaction import RULES, redact_text
 from porcelain.session.documents import conversations
 from porcelain.session.documents.chunking import CHUNKING
@@ -287,7 +287,7 @@ def _add_landed(store: Store, path: str, writer: _Writer, report: Added) -> None
     with store.snapshot() as view:
         providers = {provider for provider, _ in best_heads(view, "landed")}
         for provider in sorted(providers):
-            cursor = load_cursors(view, provider).get(path)
+            cursor = load_cursor(view, provider, path)
             if cursor is not None and cursor.conversation:
                 found = provider, quote(cursor.conversation)
                 break

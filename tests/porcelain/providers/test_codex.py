@@ -21,8 +21,8 @@ from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.jsonlines import is_blank
-from porcelain.providers.landing import land_conversation
-from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
+from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Seen, Source
 from porcelain.providers.records import Changes, Part, Record, Usage
 from porcelain.providers.redaction import redact
 from porcelain.providers.unpacking import open_source
@@ -1017,15 +1017,25 @@ def test_a_compressed_log_is_read_on_from_where_it_stood(tmp_path: Path) -> None
     assert [problem.reason for problem in store.chunks[-1].problems] == ["not a zstandard file"]
 
 
+class SeenAs(Seen):
+    """Every file is of the conversation ``name`` and has not changed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, path: str) -> str:
+        return self.name
+
+
 def test_a_file_that_has_not_changed_is_not_opened(tmp_path: Path) -> None:
     rollout(tmp_path, PARENT, meta(), said("user", "hi"))
     rollout(tmp_path, CHILD, meta(CHILD, parent_thread_id=PARENT), said("user", "look"))
     before = found_in(tmp_path)
     for one in tmp_path.iterdir():
         one.write_bytes(b"not looked at")
-    assert list(codex.discover(tmp_path, lambda _path: PARENT)) == before
+    assert list(codex.discover(tmp_path, SeenAs(PARENT))) == before
     left_out = [LeftOut(path=str(one), reason="no-conversation") for one in sorted(tmp_path.iterdir())]
-    assert list(codex.discover(tmp_path, lambda _path: "")) == left_out
+    assert list(codex.discover(tmp_path, SeenAs(""))) == left_out
 
 
 def test_the_index_names_threads(tmp_path: Path) -> None:

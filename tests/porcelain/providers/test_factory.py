@@ -19,7 +19,7 @@ from porcelain.main import main
 from porcelain.providers import factory
 from porcelain.providers.chunks import LandingOptions
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor
+from porcelain.providers.cursor import Cursor, KnownFiles
 from porcelain.providers.factory_dialect import TERMS
 from porcelain.providers.landing import land_conversation
 from porcelain.providers.pages import LandedPage
@@ -471,7 +471,7 @@ def test_nothing_is_read_of_a_subagent_that_has_not_changed(
     land(before, cursors)
     for name in ("_sniff", "_caller"):
         monkeypatch.setattr(f"porcelain.providers.factory_discover.{name}", lambda _path: 1 / 0)
-    assert list(factory.discover_known(tmp_path, cursors)) == [before]
+    assert list(factory.discover(tmp_path, KnownFiles(cursors))) == [before]
 
 
 # -- landing and flow ------------------------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from objstore.digest import hash_bytes
 from porcelain.providers import claude, pages, pi, rows
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor, gone_sources, left_out_cursor, unchanged_files
-from porcelain.providers.landing import land_conversation
+from porcelain.providers.cursor import Cursor, KnownFiles, gone_sources, left_out_cursor
+from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
 from porcelain.providers.reader import Conversation, LeftOut, Provider, Source
 from porcelain.providers.records import Damage, Page, Record, page_record_ids
 from porcelain.providers.redaction import redact
@@ -233,14 +233,14 @@ def test_an_unchanged_file_is_not_opened(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("builtins.open", refuse)
     assert store.land() == []
-    assert unchanged_files(store.cursors)(str(tmp_path / "a.jsonl")) == SESSION
+    assert KnownFiles(store.cursors)(str(tmp_path / "a.jsonl")) == SESSION
 
 
 def test_an_appended_line_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = store_of(tmp_path, line(1), line(2))
     store.land()
     append(tmp_path, line(3) + b"\n")
-    assert unchanged_files(store.cursors)(str(tmp_path / "a.jsonl")) == SESSION
+    assert KnownFiles(store.cursors)(str(tmp_path / "a.jsonl")) == SESSION
     (chunk,) = store.land()
     assert chunk.source_bytes == len(line(3)) + 1
     assert chunk.reread == {}
@@ -560,9 +560,9 @@ def test_cursors_of_what_was_left_out_and_of_what_is_gone(tmp_path: Path) -> Non
     assert isinstance(left, LeftOut)
     cursor = left_out_cursor("claude", left)
     assert cursor is not None
-    assert unchanged_files({str(path): cursor})(str(path)) == ""
+    assert KnownFiles({str(path): cursor})(str(path)) == ""
     path.write_bytes(line(1))
-    assert unchanged_files({str(path): cursor})(str(path)) is None
+    assert KnownFiles({str(path): cursor})(str(path)) is None
     assert left_out_cursor("claude", left) is None
     store = Store(Source(path=str(path), src="s.jsonl"))
     store.land()
@@ -577,7 +577,7 @@ def test_cursors_of_what_was_left_out_and_of_what_is_gone(tmp_path: Path) -> Non
 
 def conversations(provider: Provider, folder: Path) -> Iterator[Conversation]:
     for root in sorted(folder.iterdir()):
-        for found in provider.discover(root, lambda _path: None):
+        for found in provider.discover(root):
             if isinstance(found, Conversation):
                 yield found
 

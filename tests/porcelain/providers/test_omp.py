@@ -15,9 +15,9 @@ from porcelain.flow.formats.sd import sd_bytes
 from porcelain.providers import omp, omp_dialect, pi
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor, unchanged_files
-from porcelain.providers.landing import land_conversation
-from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Source
+from porcelain.providers.cursor import Cursor, KnownFiles
+from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Seen, Source
 from porcelain.providers.records import Part, Record, Usage
 from porcelain.providers.redaction import redact
 
@@ -351,7 +351,7 @@ def test_a_slot_is_no_change_when_an_unchanged_file_is_read_again(tmp_path: Path
     path = transcript(tmp_path / "t_s1.jsonl", slot("Glazes"), HEADER, MODEL, message("user", "hi"))
     store = Landings()
     store.land(found_in(tmp_path)[0])
-    (known,) = omp.discover(tmp_path, unchanged_files(store.cursors))
+    (known,) = omp.discover(tmp_path, KnownFiles(store.cursors))
     assert isinstance(known, Conversation) and known.sources[0].slot == 0
     for keep, rules, reason, pages in ((True, "r1", "content", 0), (False, "r2", "rules", 1)):
         options = LandingOptions(redact=redact, rules=rules, key=b"key", sd_bytes=sd_bytes)
@@ -375,14 +375,22 @@ def test_a_moved_session_says_where_it_was(tmp_path: Path) -> None:
     assert store.kinds()["message.external"] == 1
 
 
+class SeenAs(Seen):
+    """Every file is of the conversation ``name`` and has not changed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, path: str) -> str:
+        return self.name
+
+
 def test_a_file_that_has_not_changed_is_not_opened(tmp_path: Path) -> None:
     path = transcript(tmp_path / "t_s1.jsonl", HEADER, MODEL)
     path.write_bytes(b"not looked at")
-    (known,) = omp.discover(tmp_path, lambda _path: "s1")
+    (known,) = omp.discover(tmp_path, SeenAs("s1"))
     assert isinstance(known, Conversation) and known.native_id == "s1"
-    assert list(omp.discover(tmp_path, lambda _path: "")) == [
-        LeftOut(path=str(path), reason="no-conversation")
-    ]
+    assert list(omp.discover(tmp_path, SeenAs(""))) == [LeftOut(path=str(path), reason="no-conversation")]
 
 
 def test_the_glossary_names_every_word_once() -> None:

@@ -32,7 +32,8 @@ from porcelain.providers import (
 )
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
-from porcelain.providers.cursor import Cursor, container_cursor
+from porcelain.providers.cursor import Cursor, KnownFiles, container_cursor
+from porcelain.providers.landing import LandedChunk, LandingOptions
 from porcelain.providers.opencode_dialect import TERMS
 from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Container, Conversation, LeftOut, ReaderState, Source
@@ -246,7 +247,7 @@ class Store:
         )
 
     def found(self) -> list[Conversation]:
-        found = list(opencode.discover_known(self.root, self.cursors))
+        found = list(opencode.discover_known(self.root, KnownFiles(self.cursors)))
         self.left_out = [one for one in found if isinstance(one, LeftOut)]
         self.containers = [one for one in found if isinstance(one, Container)]
         return [one for one in found if isinstance(one, Conversation)]
@@ -1157,7 +1158,7 @@ def test_one_session_by_its_file(tmp_path: Path) -> None:
     assert opencode.recognise(tmp_path / "other.json") is None
     database = write_database(tmp_path / "any.db", talk())
     assert opencode.is_container(database) and not opencode.is_container(file)
-    (container, conversation) = opencode.discover_known(database, {})
+    (container, conversation) = opencode.discover_known(database, KnownFiles({}))
     assert isinstance(container, Container) and isinstance(conversation, Conversation)
     assert conversation.sources[0].src == f"any.db/{SESSION}"
 
