@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from objstore.garbage import without_gc
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from porcelain.flow.chain.naming import landed_ref
+from porcelain.flow.chain.naming import landed_ref, own_flow
 from porcelain.importing.cursors import load_cursor, load_heads
 from porcelain.importing.finding import Found, search
 from porcelain.importing.naming import chain_names, native_id, renamed

@@ -21,7 +21,7 @@ from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor
 from porcelain.providers.jsonlines import is_blank
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Seen, Source
 from porcelain.providers.records import Changes, Part, Record, Usage
 from porcelain.providers.redaction import redact

@@ -18,7 +18,7 @@ from porcelain.providers import claude, pages, pi, rows
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, KnownFiles, gone_sources, left_out_cursor
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation, LeftOut, Provider, Source
 from porcelain.providers.records import Damage, Page, Record, page_record_ids
 from porcelain.providers.redaction import redact

@@ -16,7 +16,7 @@ from porcelain.providers import omp, omp_dialect, pi
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, KnownFiles
-from porcelain.providers.landing import LandedChunk, LandingOptions, land_conversation
+from porcelain.providers.landing import land_conversation
 from porcelain.providers.reader import Conversation, Entry, LeftOut, ReaderState, Seen, Source
 from porcelain.providers.records import Part, Record, Usage
 from porcelain.providers.redaction import redact

@@ -33,7 +33,6 @@ from porcelain.providers import (
 from porcelain.providers.chunks import LandedChunk, LandingOptions
 from porcelain.providers.content import ContentSink
 from porcelain.providers.cursor import Cursor, KnownFiles, container_cursor
-from porcelain.providers.landing import LandedChunk, LandingOptions
 from porcelain.providers.opencode_dialect import TERMS
 from porcelain.providers.pages import LandedPage
 from porcelain.providers.reader import Container, Conversation, LeftOut, ReaderState, Source
