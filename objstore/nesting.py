@@ -33,3 +33,12 @@ def is_too_deep(data: bytes, limit: int = MAX_NESTING) -> bool:
         else:
             depth -= 1
     return False
+
+
+def has_deep_line(data: bytes, limit: int = MAX_NESTING) -> bool:
+    """Whether ``is_too_deep`` says so of one of the lines, where each is a JSON text: it then has two bytes for each
+    list and object, so that short lines cost next to nothing."""
+    lines = data.split(b"\n")
+    if max(map(len, lines)) <= 2 * limit:
+        return False
+    return any(is_too_deep(line, limit) for line in lines)

@@ -118,6 +118,8 @@ def unquote(component: str) -> str:
 _special: list[tuple[list[str], Callable[[Snapshot, str], str | None] | None]] = []
 #: Patterns of derived names that stand for no object, and what to print for one.
 _shown: list[tuple[list[str], Callable[[Snapshot, str], object]]] = []
+#: Patterns of names of which this store may have removed some for good, and whether it has.
+_declining: list[tuple[list[str], Callable[[Snapshot, str], bool]]] = []
 
 
 def register_local(pattern: str) -> None:
@@ -136,6 +138,17 @@ def register_derived(
     _special.append((pattern.split("/"), resolve))
     if show is not None:
         _shown.append((pattern.split("/"), show))
+
+
+def register_declined(pattern: str, is_declined: Callable[[Snapshot, str], bool]) -> None:
+    """Of names like ``pattern``, those for which ``is_declined(snapshot, name)`` holds are not taken from other stores:
+    they were removed from this one on purpose."""
+    _declining.append((pattern.split("/"), is_declined))
+
+
+def is_declined(view: Snapshot, name: str) -> bool:
+    """Whether ``name`` is not taken from other stores."""
+    return any(declined(view, name) for pattern, declined in _declining if _matches(pattern, name))
 
 
 def _matches(pattern: list[str], name: str) -> bool:

@@ -17,6 +17,7 @@ from zlib import crc32
 import msgspec
 
 from objstore import kinds
+from objstore.canonical import MAX_SIZE
 from objstore.compression import decompress, unpack_all
 from objstore.database import Database, LmdbSnapshot
 from objstore.digest import hasher, hasher_of_many, is_object_id
@@ -148,6 +149,8 @@ class _ValueCheck:
                 groups.setdefault((value[KIND], value[CODEC]), []).append(value)
             for (number, codec), group in groups.items():
                 datas = unpack_all(codec, [value[HEADER:] for value in group])
+                if max(map(len, datas)) > MAX_SIZE:
+                    return False
                 keys = [value[:CHECKSUM] for value in group]
                 if self._make_keys(datas) != keys:
                     return False
@@ -186,6 +189,8 @@ class _ValueCheck:
             data = decompress(value[CODEC], value[HEADER:])
         except StorageError as error:
             raise _Damage("unpack", error.message) from None
+        if len(data) > MAX_SIZE:
+            raise _Damage("size", f"{len(data):,} bytes: at most {MAX_SIZE:,} can be one object")
         if self._make_key(data) != value[:CHECKSUM]:
             raise _Damage("key", "the bytes do not hash to the key")
         if value[KIND] >= len(self._names):

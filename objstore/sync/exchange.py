@@ -12,6 +12,7 @@ from msgspec import Struct
 from objstore.closure import Selection, select
 from objstore.errors import Conflict, StorageError, UsageError
 from objstore.pack.writer import pack_stream
+from objstore.refs import is_declined
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from objstore.sync.joining import maximal, place_of, place_of_name
@@ -35,10 +36,11 @@ Count = Callable[[int], None]
 class Fetched(Struct, kw_only=True):
     """What a fetch came to: the other store's id; refs that differed; objects that came and how many were new; names of
     refs that moved and that have several heads now; the new id of this store, where it had to go on under one; and
-    the root of the other's manifest, once all of it is here."""
+    the root of the other's manifest, once all of it is here (None: some of it was removed here on purpose, and may be
+    brought back)."""
 
     store: str
-    root: bytes
+    root: bytes | None
     differed: int = 0
     objects: int = 0
     added: int = 0
@@ -96,10 +98,13 @@ def fetch(
         return result
     with store.snapshot() as view:
         mine = manifest_of(view, scope)
-        theirs = differences(mine, hello.root, lambda prefixes: transport.nodes(scope, prefixes))[1]
+        offered = differences(mine, hello.root, lambda prefixes: transport.nodes(scope, prefixes))[1]
+        theirs = {name: key for name, key in offered.items() if not is_declined(view, name)}
         absent = {name: key for name, key in theirs.items() if key not in view}
         have = known_entries(view, absent)
     result.differed = len(theirs)
+    if len(theirs) < len(offered):
+        result.root = None
     present = [(name, key) for name, key in theirs.items() if name not in absent]
     why = f"fetch from {hello.store}"
     packs = _Packs(transport, scope, absent, have, most, dry_run=dry_run)

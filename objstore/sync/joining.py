@@ -25,7 +25,7 @@ from msgspec import Struct
 from objstore import kinds
 from objstore.closure import CONTENT_KINDS, CONTENT_REFS
 from objstore.errors import CheckFailed
-from objstore.refs import MAX_NAME, RefMove, derived_resolver, is_local
+from objstore.refs import MAX_NAME, RefMove, derived_resolver, is_declined, is_local
 from objstore.snapshot import Snapshot
 
 STORE_ID = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -122,13 +122,13 @@ def join_refs(
     given_up: str | None = None,
 ) -> Joined:
     """The moves that take ``incoming`` refs, whose objects ``view`` has, into the store ``own``. Chains of that store
-    itself are left alone: see ``foreign_heads``. ``given_up`` is the id under which this store wrote before it had to
-    go on under another one: its branches stand under the new id, so the old one is left to the other writer. Raises
-    ``RefRefused``."""
+    itself are left alone (see ``foreign_heads``), and so are names that were removed from it on purpose.
+    ``given_up`` is the id under which this store wrote before it had to go on under another one: its branches stand
+    under the new id, so the old one is left to the other writer. Raises ``RefRefused``."""
     groups: dict[Place, set[bytes]] = {}
     for name, key in incoming:
         place = place_of(name, key)
-        if place.owner != own:
+        if place.owner != own and not is_declined(view, name):
             groups.setdefault(place, set()).add(key)
     joined = Joined([], [])
     for place, keys in groups.items():

@@ -156,22 +156,24 @@ def table(
     *,
     width: int | None = None,
     right: Collection[int] = (),
+    whole: Collection[int] = (),
 ) -> Iterator[str]:
     """The lines of an aligned table. ``right`` holds the columns that are set flush right.
 
-    With ``width`` the widest columns are cut until a line fits, those of ``right`` never, for a number that is cut is
-    another number; of a path the end is kept. Without it nothing is cut.
+    With ``width`` the widest columns are cut until a line fits; of a path the end is kept. Never cut are those of
+    ``right``, since a number that is cut is another number, and of ``whole``: ids that are to be typed again. Without
+    ``width`` nothing is cut.
     """
     cells = [[printable(cell) for cell in row] for row in ((header, *rows) if header else rows)]
     if not cells:
         return
     widths = [max(display_width(row[column]) for row in cells) for column in range(len(cells[0]))]
     if width is not None:
-        _narrow(widths, width, right)
+        _narrow(widths, width, {*right, *whole})
     for row in cells:
         fields = []
         for column, cell in enumerate(row):
-            text = _cut(cell, widths[column])
+            text = cut(cell, widths[column])
             padding = " " * (widths[column] - display_width(text))
             fields.append(padding + text if column in right else text + padding)
         yield "  ".join(fields).rstrip()
@@ -189,7 +191,7 @@ def _narrow(widths: list[int], width: int, kept: Collection[int]) -> None:
         over -= 1
 
 
-def _cut(text: str, width: int) -> str:
+def cut(text: str, width: int) -> str:
     """``text``, or as much of its beginning, of a path of its end, as fits ``width`` columns with the mark of a cut."""
     if display_width(text) <= width:
         return text
@@ -257,7 +259,7 @@ class Progress:
             bar = ("#" * int(20 * share)).ljust(20, ".")
             text = f"[{bar}] {share:4.0%} {text} of {form(self.total)}"
         rate = form(int(self.done / max(now - self._start, 1e-6)))
-        text = _cut(f"{_cut(printable(self._label), width // 3)}: {text}, {rate}/s", width)
+        text = cut(f"{cut(printable(self._label), width // 3)}: {text}, {rate}/s", width)
         columns = display_width(text)
         self._write(text + " " * (self._shown - columns))
         self._shown = columns

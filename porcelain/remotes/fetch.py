@@ -5,7 +5,14 @@ from __future__ import annotations
 from plumbing.interface.options import Arguments, Context
 from plumbing.interface.output import Writer
 from plumbing.interface.stores import open_store
-from porcelain.remotes.transfer import EXCHANGE, chosen_remote, fetch_from, fetched_document, tell_fetched
+from porcelain.remotes.transfer import (
+    EXCHANGE,
+    bring_back_named,
+    chosen_remote,
+    fetch_from,
+    fetched_document,
+    tell_fetched,
+)
 from porcelain.remotes.urls import shown
 
 SUMMARY = "bring what another store has and this one has not"
@@ -24,6 +31,7 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_store(context, write=True) as store, Writer(context.stdout) as out:
         with store.snapshot() as view:
             name, remote = chosen_remote(view, arguments, context.cwd)
+        bring_back_named(store, arguments)
         result = fetch_from(store, name, remote, context, dry_run=arguments.dry_run)
         if arguments.json:
             out.json(fetched_document(result))

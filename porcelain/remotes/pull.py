@@ -12,6 +12,7 @@ from plumbing.interface.stores import open_store
 from porcelain.remotes.config import Remote
 from porcelain.remotes.transfer import (
     EXCHANGE,
+    bring_back_named,
     chosen_remote,
     diverged_sessions,
     fetch_from,
@@ -37,6 +38,7 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_store(context, write=True) as store, Writer(context.stdout) as out:
         with store.snapshot() as view:
             name, remote = chosen_remote(view, arguments, context.cwd)
+        bring_back_named(store, arguments)
         result, grafted = pull_from(
             store, name, remote, context, dry_run=arguments.dry_run, graft=arguments.graft
         )

@@ -19,6 +19,8 @@ from plumbing.interface.packing import tell_renamed
 from plumbing.interface.settings import keeps_content
 from porcelain.remotes.config import Remote, all_remotes, find_remote, is_name, note_seen, pusher, seen_root
 from porcelain.remotes.urls import open_transport, parse_url, shown
+from porcelain.session.tree.names import removed_sessions
+from porcelain.session.tree.retention import bring_back
 
 REFS = Option(
     "--refs", "refs", "PATTERN", "only refs like PATTERN (* matches slashes too)", "text", many=True
@@ -70,6 +72,14 @@ def _default(view: Snapshot) -> tuple[str, Remote]:
     return name, remotes[name]
 
 
+def bring_back_named(store: Store, arguments: Arguments) -> None:
+    """Let sessions that were removed here come back, where ``--refs`` names them."""
+    with store.snapshot() as view:
+        named = [sid for sid in removed_sessions(view) if any(sid in pattern for pattern in arguments.refs)]
+    if named and not arguments.dry_run:
+        bring_back(store, named)
+
+
 def fetch_from(store: Store, name: str, remote: Remote, context: Context, *, dry_run: bool) -> Fetched:
     """Fetch from a remote, and remember its root where all was fetched."""
     with open_transport(remote, context) as transport:
@@ -94,7 +104,7 @@ def fetch_over(
             dry_run=dry_run,
             on_progress=progress.advance,
         )
-    if name and not dry_run and result.root != seen:
+    if name and not dry_run and result.root not in (None, seen):
         batch = store.batch()
         note_seen(batch, name, scope, result.root)
         store.commit(batch)

@@ -10,6 +10,7 @@ import lmdb
 import pytest
 
 from objstore.batch import Batch, prepare
+from objstore.canonical import MAX_SIZE
 from objstore.core import ListOf, Text
 from objstore.database import Database
 from objstore.kinds import encode
@@ -110,6 +111,7 @@ def test_a_ref_to_nothing_and_a_reflog_that_ends_elsewhere(path: Path) -> None:
         ("text", b'{"text":"\\u0041","type":"text"}', "kind"),
         ("nonsense", b'{"type":"nonsense"}', "kind"),
         ("list", encode(ListOf(items=["ee" * 32])), "reference"),
+        ("text", encode(Text(text="x" * MAX_SIZE)), "size"),
     ],
 )
 def test_objects_that_should_never_have_been_stored(path: Path, kind: str, data: bytes, rule: str) -> None:

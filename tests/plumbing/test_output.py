@@ -155,6 +155,12 @@ def test_table_cuts_no_number_and_keeps_the_end_of_a_path() -> None:
     assert narrow[1] == "claude-…  54,693,123  …s.jsonl"
 
 
+def test_ids_in_a_table_are_never_cut() -> None:
+    rows = [["20260304-050607-0102", "x" * 50]]
+    assert list(table(rows, width=40, whole=(0,))) == ["20260304-050607-0102  " + "x" * 17 + "…"]
+    assert list(table(rows, width=20, whole=(0,))) == ["20260304-050607-0102  " + "x" * 7 + "…"]
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [

@@ -8,6 +8,7 @@ from typing import overload
 import msgspec
 
 from objstore import kinds
+from objstore.canonical import MAX_SIZE
 from objstore.chain import entries, frame_keys
 from objstore.compression import ZSTD, compress, decompress
 from objstore.core import ListOf, list_pieces
@@ -93,7 +94,8 @@ def chain_head(view: Snapshot, head: bytes | None) -> Head:
 
 
 def put_round(written: Written, previous: str | None, put: Put) -> str:
-    """Store a round and its frames; the id of the round object."""
+    """Store a round and its frames; the id of the round object. Raises ``CheckFailed`` for a frame that is larger than
+    an object may be: no pack could carry it."""
     round_ = written.round
     ids: list[str] = []
     for kind, frames in (
@@ -101,7 +103,14 @@ def put_round(written: Written, previous: str | None, put: Put) -> str:
         ("flow-relation", round_.relations),
         ("flow-unresolved", round_.unresolved),
     ):
-        ids += [put(kind, data) for data in kinds.encode_all([from_frame(frame) for frame in frames])]
+        encoded = kinds.encode_all([from_frame(frame) for frame in frames])
+        largest = max(map(len, encoded), default=0)
+        if largest > MAX_SIZE:
+            raise CheckFailed(
+                f"{round_.header.conversation}: round {round_.header.round}: a frame of {largest:,} bytes: "
+                f"at most {MAX_SIZE:,} can be stored"
+            )
+        ids += [put(kind, data) for data in encoded]
     lists = [put("list", kinds.encode(ListOf(items=items))) for items in list_pieces(ids)]
     return put("flow-round", kinds.encode(from_round(round_, lists, previous)))
 

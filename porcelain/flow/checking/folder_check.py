@@ -8,9 +8,12 @@ name, are never read.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
+from typing import BinaryIO
 
 from msgspec import Struct, field
 
@@ -106,7 +109,7 @@ class _Checker:
 
     def _landed_file(self, path: str) -> LandedFile | None:
         try:
-            with open(path, "rb", buffering=_READ_SIZE) as lines:
+            with _opened(path) as lines:
                 if os.fstat(lines.fileno()).st_size > _IN_MEMORY:
                     file = check_landed_file(path, lines)
                 else:
@@ -294,7 +297,7 @@ class _Checker:
 
     def _round(self, path: str, place: str = "") -> Round | None:
         try:
-            with open(path, "rb") as file:
+            with _opened(path) as file:
                 data = file.read()
             round_ = check_round_file(path, data)
         except RoundError as error:
@@ -331,6 +334,13 @@ class _Checker:
                     line=1,
                     place=place,
                 )
+
+
+def _opened(path: str) -> BinaryIO:
+    """The file at ``path``, open; a pipe or the like, at which a check would wait for ever, cannot be read."""
+    if not S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "not a file")
+    return open(path, "rb", buffering=_READ_SIZE)
 
 
 def _seq(path: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from objstore.errors import NotFound
+from objstore.errors import NotFound, UsageError
 from plumbing.interface.options import JSON, Arguments, Context, Option
 from plumbing.interface.output import Writer, encode
 from plumbing.interface.stores import open_store
@@ -26,6 +26,8 @@ ARGUMENTS = (1, 1)
 
 def run(arguments: Arguments, context: Context) -> int:
     """Print it as YAML, or with ``--json`` as one line of JSON. Text is there as far as the store keeps it."""
+    if arguments.at == 0:
+        raise UsageError("flow view: --at counts rounds from 1", hint="objstore flow view --help")
     with open_store(context) as store, store.snapshot() as view, Writer(context.stdout) as out:
         provider, name = find_conversation(view, arguments.args[0])
         chain = pick_chain(view, provider, name, arguments.origin)

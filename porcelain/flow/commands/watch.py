@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from objstore.errors import Conflict, UsageError
-from objstore.refs import quote
-from objstore.store import Store
+from objstore.errors import CheckFailed, Conflict, StorageError, UsageError
+from objstore.refs import quote, unquote
+from objstore.store import Store, load
 from plumbing.interface.options import JSON, Arguments, Context, Option
 from plumbing.interface.output import Writer, counted, encode, printable, say
 from plumbing.interface.stores import open_store
+from porcelain.flow.chain.naming import conversations, origin_of, own_flow
 from porcelain.flow.folders.export_chain import pick_chain
 from porcelain.flow.folders.export_folder import export_chain
+from porcelain.flow.folders.layout import round_path
 from porcelain.flow.watching.changes import changes, has_events
 from porcelain.flow.watching.looking import Pass, Published, look
 from porcelain.importing.finding import find_roots
@@ -49,6 +51,8 @@ EXAMPLES = (
 ARGUMENTS = (0, None)
 #: The shortest pause between two looks, in seconds.
 _LEAST_PAUSE = 0.05
+#: Provider, quoted name and origin of a chain.
+_Telling = tuple[str, str, str]
 
 
 def run(arguments: Arguments, context: Context) -> int:
@@ -58,7 +62,7 @@ def run(arguments: Arguments, context: Context) -> int:
         raise UsageError("neither HOME nor USERPROFILE is set", hint="name the folders to watch")
     try:
         with open_store(context, write=True) as store:
-            _watch(store, arguments, context, Path(home) if home is not None else None)
+            return _watch(store, arguments, context, Path(home) if home is not None else None)
     except KeyboardInterrupt:
         if arguments.once:
             raise
@@ -66,7 +70,7 @@ def run(arguments: Arguments, context: Context) -> int:
     return 0
 
 
-def _watch(store: Store, arguments: Arguments, context: Context, home: Path | None) -> None:
+def _watch(store: Store, arguments: Arguments, context: Context, home: Path | None) -> int:
     providers = list(dict.fromkeys(arguments.providers)) or list(PROVIDERS)
 
     def folders() -> list[Path]:
@@ -77,6 +81,7 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
         return [root for name in providers for root in find_roots(name, context.env, home)]
 
     told: set[tuple[str, str]] = set()
+    behind = _interrupted(store, context, arguments.export) if arguments.export else {}
 
     def once() -> None:
         found = look(
@@ -88,13 +93,16 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
             home=home,
             lock_timeout=context.lock_timeout,
         )
+        if arguments.export:
+            behind.update({(one.provider, quote(one.name), one.origin): 0 for one in found.published})
+            found.problems += _export(store, behind, Path(context.cwd) / arguments.export)
         found.problems = [one for one in found.problems if one not in told]
         told.update(found.problems)
-        _tell(store, found, arguments, context)
+        _tell(found, arguments, context)
 
     once()
     if arguments.once:
-        return
+        return max(behind.values(), default=0)
     present = sum(folder.is_dir() for folder in folders())
     how = "file events" if has_events() else f"every {arguments.interval:g} s"
     say(context, f"watching {counted(present, 'folder')} ({how}); Ctrl-C ends it")
@@ -103,19 +111,45 @@ def _watch(store: Store, arguments: Arguments, context: Context, home: Path | No
             once()
         except Conflict as error:
             say(context, f"{error.message}: trying again later")
+    return 0
 
 
-def _tell(store: Store, found: Pass, arguments: Arguments, context: Context) -> None:
-    if arguments.export and found.published:
-        with store.snapshot() as view:
-            for provider, name, origin in sorted(
-                {(one.provider, quote(one.name), one.origin) for one in found.published}
-            ):
-                export_chain(
-                    view,
-                    pick_chain(view, provider, name, origin),
-                    Path(context.cwd) / arguments.export,
-                )
+def _interrupted(store: Store, context: Context, folder: str) -> dict[_Telling, int]:
+    """The chains that have files in a folder and not those of their last round: somebody died between storing and
+    writing it, or it was imported while nobody watched."""
+    root = Path(context.cwd) / folder
+    found: dict[_Telling, int] = {}
+    with store.snapshot() as view:
+        for origin, provider, name, _ in conversations(view, "flow"):
+            ref, head = own_flow(view, store.store_id, provider, unquote(name))
+            if head is None or origin != origin_of(ref):
+                continue
+            entry = load(view, head, "flow-round")
+            last = root / round_path(entry.conversation, entry.round, entry.commit)
+            if last.parent.is_dir() and not last.exists():
+                found[provider, name, origin] = 0
+    return found
+
+
+def _export(store: Store, behind: dict[_Telling, int], root: Path) -> list[tuple[str, str]]:
+    """Write the files of the chains that are ``behind`` in a folder, and take those out that are no longer. One that
+    cannot be written holds up none of the others, and stays, with the exit code of the reason: given are pairs of its
+    name and that reason."""
+    problems: list[tuple[str, str]] = []
+    with store.snapshot() as view:
+        for one in sorted(behind):
+            provider, name, origin = one
+            try:
+                export_chain(view, pick_chain(view, provider, name, origin), root)
+            except (CheckFailed, Conflict, StorageError) as error:
+                behind[one] = error.exit_code
+                problems.append((f"{provider}/{name}", error.message))
+            else:
+                del behind[one]
+    return problems
+
+
+def _tell(found: Pass, arguments: Arguments, context: Context) -> None:
     with Writer(context.stdout) as out:
         for one in found.published:
             if arguments.json:

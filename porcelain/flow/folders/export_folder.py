@@ -14,13 +14,14 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from objstore.errors import CheckFailed, Conflict, StorageError
 from objstore.snapshot import Snapshot
 from porcelain.flow.folders.export_chain import Chain, OutFile, landed_out, rounds_out
 from porcelain.flow.folders.export_text import TextFiles
-from porcelain.flow.folders.import_foreign import state_key
+from porcelain.flow.folders.import_foreign import notes_key, state_key
 from porcelain.flow.folders.layout import (
     TEMPORARY,
     component,
@@ -93,6 +94,7 @@ def _export(
         done.new += _publish(root, file, chain)
         done.landed += 1
         newest = max(newest, instant(page.at) or 0)
+    _write_notes(view, chain, root)
     last: tuple[Round, str] | None = None
     for round_, file in rounds:
         _check_free(root, file, chain, round_)
@@ -232,10 +234,22 @@ def _write_state(view: Snapshot, chain: Chain, root: Path, head: Round, newest: 
     if kept is None and view.ref(f"flow-files/{chain.origin}/{chain.provider}/{chain.name}") is not None:
         return
     data = kept or state_text(state_of(head.header, head.digest, rfc3339nano(newest))).encode()
-    target = root / state_path(chain.conversation)
+    _replace(root / state_path(chain.conversation), data)
+
+
+def _write_notes(view: Snapshot, chain: Chain, root: Path) -> None:
+    """What a collector noted beside landed files that were imported; it is written after them, as the collector did."""
+    kept = view.local(notes_key(chain.origin, chain.provider, chain.name))
+    for path, data in (msgspec.msgpack.decode(kept, type=dict[str, bytes]) if kept else {}).items():
+        _replace(root / path, data)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Write a file that is a cache: what stands there gives way."""
     try:
         if target.exists() and target.read_bytes() == data:
             return
+        _make_folder(target.parent)
         os.replace(_temporary(target.parent, data, 0o644), target)
         _flush(target.parent)
     except OSError as error:

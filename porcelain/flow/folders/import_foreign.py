@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -33,7 +34,7 @@ from porcelain.flow.checking.folder_scan import Folder, Group
 from porcelain.flow.folders.import_kinds import FlowFile, check_path
 from porcelain.flow.folders.import_records import OURS, page_of
 from porcelain.flow.folders.import_rounds import kept_lines, structure_of
-from porcelain.flow.folders.layout import STATE, sd_name, sf_name
+from porcelain.flow.folders.layout import CURSOR, SESSION_STATE, STATE, sd_name, sf_name
 from porcelain.flow.formats.sd import SdHeader
 from porcelain.flow.formats.sd_reading import iter_sd
 from porcelain.flow.formats.sf_reading import read_round
@@ -58,15 +59,22 @@ def state_key(origin: str, provider: str, name: str) -> bytes:
     return f"flow-state/{origin}/{provider}/{name}".encode()
 
 
+def notes_key(origin: str, provider: str, name: str) -> bytes:
+    """Where a store keeps, for itself, what a collector noted beside the landed files of an imported conversation: the
+    text of each such file by its path below the root. ``name`` is quoted."""
+    return f"flow-notes/{origin}/{provider}/{name}".encode()
+
+
 class Found(Struct, frozen=True):
     """One conversation of a folder: paths of its landed files in order of ``seq`` and of its rounds in order of number,
-    relative to ``root``, and its state file."""
+    relative to ``root``, its state file, and the notes of a collector beside its landed files."""
 
     root: str
     name: str
     landed: list[str]
     rounds: list[str]
     state: str | None
+    notes: list[str]
 
 
 class Imported(Struct, frozen=True):
@@ -125,7 +133,15 @@ def _found(root: str, name: str, session: Group | None, rounds: list[str], state
                 f"{path}: landed file {expected} is missing before it", hint="import the whole folder"
             )
     kept = state if state is not None and os.path.isfile(state) else None
-    return Found(root, name, landed, rounds, kept)
+    notes = sorted(_notes(os.path.join(root, session.name))) if session else []
+    return Found(root, name, landed, rounds, kept, notes)
+
+
+def _notes(session: str) -> Iterator[str]:
+    for folder, _, names in os.walk(session):
+        for name in names:
+            if name == SESSION_STATE or name.endswith(CURSOR):
+                yield os.path.join(folder, name)
 
 
 class _Storing:
@@ -192,6 +208,9 @@ def import_conversation(store: Store, found: Found, *, keep: bool) -> Imported:
     batch = storing.batch
     if found.state is not None and (new[1] or (heads[1] and heads[1].hex() == rounds[-1][0])):
         batch.set_local(state_key(origin, provider, quote(found.name)), Path(found.state).read_bytes())
+    if found.notes and (new[0] or (heads[0] and heads[0].hex() == pages[-1][0])):
+        notes = {_relative(path, found.root): Path(path).read_bytes() for path in found.notes}
+        batch.set_local(notes_key(origin, provider, quote(found.name)), msgspec.msgpack.encode(notes))
     if storing.content:
         lists = [batch.put("list", kinds.encode(ListOf(items=ids))) for ids in list_pieces(storing.content)]
         frame = batch.put("content-kept", kinds.encode(content_frame(lists)))

@@ -20,6 +20,9 @@ from porcelain.flow.formats.times import NS_PER_SECOND, instant
 CONVERSATIONS = "_conversations"
 ROUNDS = "rounds"
 STATE = "conversation.state"
+#: What a collector notes beside landed files: how far a session has come, and how far each source was read.
+SESSION_STATE = "session.state"
+CURSOR = ".cursor"
 #: What the name of an ``.sd`` file begins with, by the kind in its header.
 PREFIXES = {
     "transcript": "transcript",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from objstore.nesting import MAX_NESTING, has_deep_line, is_too_deep
 from porcelain.flow.formats import gojson
 from porcelain.flow.formats.sd import END_START, SCHEMA, SdEnd, SdError, SdFile, SdHeader, SdRecord, write_sd
 
@@ -39,11 +40,12 @@ def iter_sd(lines: Iterable[bytes], *, exact: bool = False) -> Iterator[SdHeader
         if rows < 0:
             yield _read_header(line, number)
         else:
+            _check_depth("record", line, number)
             try:
                 if not line.isascii():
                     line.decode("utf-8")  # what is kept as raw JSON would not be looked at
                 record = _RECORD.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 raise SdError("record", f"the record does not read: {error}", line=number) from None
             yield record
         rows += 1
@@ -60,11 +62,13 @@ def plain_records(body: bytes) -> list[SdRecord] | None:
     # Between two values nothing but a newline: inside of one, neither a string nor a list can hold these three bytes.
     if lines and (body.count(b"}\n{") != lines - 1 or not body.startswith(b"{") or not body.endswith(b"}\n")):
         return None
+    if has_deep_line(body):
+        return None
     try:
         if not body.isascii():
             body.decode("utf-8")
         records = _RECORD.decode_lines(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     return records if len(records) == lines else None
 
@@ -106,10 +110,16 @@ def rewrites(file: SdFile, data: bytes) -> bool | None:
     return None
 
 
+def _check_depth(rule: str, line: bytes, number: int) -> None:
+    if is_too_deep(line):
+        raise SdError(rule, f"more than {MAX_NESTING} lists and objects inside one another", line=number)
+
+
 def _read_header(line: bytes, number: int) -> SdHeader:
+    _check_depth("header", line, number)
     try:
         header = _HEADER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SdError("header", f"the header does not read: {error}", line=number) from None
     if header.h != 1:
         raise SdError("header-version", "h is not 1", line=number, expected="1", found=str(header.h))
@@ -128,9 +138,10 @@ def _read_header(line: bytes, number: int) -> SdHeader:
 
 
 def _check_end(line: bytes, digest: str, rows: int, number: int, exact: bool) -> None:
+    _check_depth("end", line, number)
     try:
         end = _CLOSING.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SdError("end", f"the closing line does not read: {error}", line=number) from None
     if end.digest != digest:
         raise SdError(

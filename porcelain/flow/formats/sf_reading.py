@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from objstore.nesting import MAX_NESTING, has_deep_line, is_too_deep
 from porcelain.flow.formats.sf import (
     SCHEMA,
     FrameCounts,
@@ -112,11 +113,13 @@ def _quick_round(data: bytes) -> Round | None:
     # Between two values nothing but a newline: inside of one, neither a string nor a list can hold these three bytes.
     if data.count(b"}\n{") != count - 1 or not data.startswith(b"{") or not data.endswith(b"}\n"):
         return None
+    if has_deep_line(data):
+        return None
     try:
         if not data.isascii():
             data.decode("utf-8")
         frames = _DECODER.decode_lines(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     if len(frames) != count or count < 2 or b'"provider_bodies"' in data:
         return None
@@ -169,16 +172,16 @@ def _counts_text(counts: FrameCounts) -> str:
 
 
 def _decode(line: bytes, number: int) -> _Line:
+    if is_too_deep(line):
+        raise RoundError(
+            "depth", f"more than {MAX_NESTING} lists and objects inside one another", line=number
+        )
     try:
         if not line.isascii():
             line.decode("utf-8")  # what is kept as raw JSON would not be looked at
         return _plain_attrs(_DECODER.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _undecodable(line, number, str(error)) from None
-    except RecursionError:
-        raise RoundError(
-            "depth", "more lists and objects inside one another than can be read", line=number
-        ) from None
 
 
 def _plain_attrs(frame: _L) -> _L:

@@ -60,7 +60,8 @@ def run(arguments: Arguments, context: Context) -> int:
         work_out_many(store, progress.advance)  # before anything of the view is held
         projection = indexed.projection()
         names = Names(projection.tables, priority)
-        sessions = session_times(measured(store, progress.advance), projection, names.project)
+        conversations = measured(store, progress.advance)
+        sessions = session_times(conversations, projection, names.project, names.place)
     projects = project_times(sessions, names.repositories)
     if form == "json":
         write_view([_json(sessions, projects, projection.fold)], arguments, context)

@@ -15,7 +15,7 @@ from typing import Any
 
 from porcelain.lineage.exports.json_view import json_row
 from porcelain.lineage.exports.pi_compat_activity import active_time_metrics, compaction_events, work_bursts
-from porcelain.lineage.facts.projection import Projection, Row, records
+from porcelain.lineage.facts.projection import Projection, Row, hosts_of, records
 from porcelain.lineage.landed.events import EventCount, EventSource, no_events, observed_files, stated_count
 from porcelain.lineage.tables.columns import Table
 from porcelain.lineage.tables.schema import BY_NAME, SCHEMA_VERSION
@@ -110,6 +110,7 @@ class _Making:
         self._nodes = [
             row for row in self._tables["session_observations"] if row["session_id"] in self._sessions
         ]
+        self._hosts = hosts_of(self._nodes)
         self._files: dict[str, list[str]] = defaultdict(list)
         for row in self._nodes:
             self._files[row["session_id"]].append(row["id"])
@@ -160,6 +161,11 @@ class _Making:
         table: Table = BY_NAME[name]
         return [self._plain(json_row(table, row)) for row in self._tables[name]]
 
+    def _records(self, row: Row) -> int:
+        """How many records of a file are of its own conversation."""
+        host = self._hosts.get(row["id"])
+        return records(row) if host is None else host.records
+
     @staticmethod
     def _plain(row: dict[str, Any]) -> dict[str, Any]:
         row.pop("objectId", None)
@@ -184,7 +190,7 @@ class _Making:
             "lastSeenAt": row["last_event_at"],
             "startTimestamp": row["first_event_at"],
             "endTimestamp": row["last_event_at"],
-            "eventCount": records(row),
+            "eventCount": self._records(row),
             "lineCount": row["line_count"],
             "byteCount": row["file_size"],
             "contentSha256": row["content_sha256"],
@@ -351,7 +357,7 @@ class _Making:
                 "cwd": self._names.folder(row["id"]),
                 "start": row["first_event_at"],
                 "end": row["last_event_at"],
-                "eventCount": records(row),
+                "eventCount": self._records(row),
                 "confidence": "derived",
                 "provenance": "session-metadata",
             }
@@ -368,7 +374,7 @@ class _Making:
                 "provider": provider,
                 "project": project,
                 "sessionCount": len(members),
-                "eventCount": sum(records(row) for row in members),
+                "eventCount": sum(self._records(row) for row in members),
             }
 
 

@@ -135,10 +135,11 @@ def active_time_metrics(
     providers: Mapping[str, str],
 ) -> Iterator[dict[str, Any]]:
     """The active time of each project; ``files_of`` gives the files of a session."""
-    sessions = session_times(conversations, projection, names.project)
+    sessions = session_times(conversations, projection, names.project, names.place)
     of_project: dict[str, list[str]] = defaultdict(list)
     for one in sessions:
-        of_project[one.project].append(one.session)
+        for place, _ in one.places:
+            of_project[place].append(one.session)
     for project in sorted(project_times(sessions, names.repositories), key=lambda one: one.project):
         own = of_project[project.project]
         files = [row for session in own for row in files_of(session)]

@@ -45,6 +45,8 @@ _TYPES: tuple[tuple[str, str], ...] = (
     ("branch", "fork"),
     ("explicit-continuation", "continuation"),
 )
+#: What manifests call a copy whose original goes on.
+_BRANCHING = frozenset({"branch", "copy", "diverge", "fork"})
 #: Records that say the same from the beginning on, for a fork to come from another file.
 RETOLD = 2
 _LINK_TYPES = {"base": "fork", "forked_from": "fork", "session": "fork", "parent": "derived_from"}
@@ -142,8 +144,10 @@ def _relocations(said: Said, nodes: Nodes) -> Iterator[Claim]:
         source, target = nodes.at(data["host"], data["from"]), nodes.at(data["host"], data["to"])
         if source is None or target is None or source is target:
             continue
-        branched = data.get("mode") in ("branch", "diverge")
-        inferred = data.get("inferred") is True
+        mode = data.get("mode", "move").lower()
+        branched = mode in _BRANCHING
+        # A mode that nobody knows is no explicit move, for which the source would be given up.
+        inferred = data.get("inferred") is True or not (branched or mode == "move")
         yield Claim(
             source=source.id,
             target=target.id,

@@ -8,7 +8,7 @@ count once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -23,13 +23,16 @@ _COVERED = 0.5
 
 class SessionTime(Struct, frozen=True, kw_only=True):
     """The active time of one conversation: ``whole`` as its records state it, ``own`` without what an origin of it has
-    too. ``coverage`` is the share of its records that state a time."""
+    too. ``coverage`` is the share of its records that state a time. ``places`` are the
+    projects that its files stand in, a conversation that was moved goes on in another, with what is their own of it,
+    the first first."""
 
     session: str
     project: str
     whole: list[Block]
     own: list[Block]
     coverage: float
+    places: list[tuple[str, list[Block]]]
 
     @property
     def active(self) -> int:
@@ -58,15 +61,20 @@ class ProjectTime(Struct, frozen=True, kw_only=True):
 
 
 def session_times(
-    conversations: Iterable[Measured], projection: Projection, project_of: Callable[[str], str]
+    conversations: Iterable[Measured],
+    projection: Projection,
+    project_of: Callable[[str], str],
+    place_of: Callable[[str], str | None],
 ) -> list[SessionTime]:
     """The active time of each conversation of a view, by the id of its session. ``project_of`` names the project of a
-    session."""
+    session, ``place_of`` that of an observation, where it names any."""
     sessions = {
         (row["provider"], row["provider_session_id"]): row["id"]
         for row in with_columns(projection.tables["sessions"], "id", "provider", "provider_session_id")
     }
+    several = _several(projection)
     blocks: dict[str, list[Block]] = defaultdict(list)
+    files: dict[str, list[tuple[str, list[Block]]]] = defaultdict(list)
     timed: dict[str, int] = defaultdict(int)
     all_records: dict[str, int] = defaultdict(int)
     for one in conversations:
@@ -75,6 +83,10 @@ def session_times(
             continue
         for file in one.activity.files:
             blocks[session] += file.blocks
+            if session in several and file.blocks:
+                observation = several[session].get(file.src)
+                place = place_of(observation) if observation is not None else None
+                files[session].append((place or project_of(session), list(file.blocks)))
             timed[session] += file.timed
             all_records[session] += file.records
     whole = {session: united(found) for session, found in blocks.items()}
@@ -83,17 +95,48 @@ def session_times(
     for session in sorted(all_records):
         before = _before(session, origins)
         mine = whole.get(session, [])
+        project = project_of(session)
         theirs = united(block for other in before for block in whole.get(other, ()))
         found.append(
             SessionTime(
                 session=session,
-                project=project_of(session),
+                project=project,
                 whole=mine,
-                own=without(mine, theirs),
+                own=(own := without(mine, theirs)),
                 coverage=timed[session] / max(all_records[session], 1),
+                places=_places(files.get(session, ()), theirs) or [(project, own)],
             )
         )
     return found
+
+
+def _several(projection: Projection) -> dict[str, dict[str, str]]:
+    """The conversations with several main files, and for each name of a file an observation of it."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    columns = ("id", "session_id", "metadata_json")
+    for row in with_columns(projection.tables["session_observations"], *columns):
+        metadata = row["metadata_json"]
+        src = metadata.get("inside", {}).get("host", metadata).get("src")
+        if src is not None and metadata.get("stream", "main") == "main":
+            found[row["session_id"] or ""].setdefault(src, row["id"])
+    return {session: files for session, files in found.items() if len(files) > 1}
+
+
+def _places(
+    files: Sequence[tuple[str, list[Block]]], theirs: Sequence[Block]
+) -> list[tuple[str, list[Block]]]:
+    """What the files of a conversation have of their own, by project: none for fewer than two projects. Of what
+    several have the one that ended first had it first."""
+    if len({project for project, _ in files}) < 2:
+        return []
+    taken = list(theirs)
+    found: dict[str, list[Block]] = {}
+    for project, blocks in sorted(files, key=lambda one: (one[1][-1][1], one[1][0][0], one[0])):
+        own = without(united(blocks), taken)
+        taken = united([*taken, *blocks])
+        if own:
+            found[project] = united([*found.get(project, ()), *own])
+    return list(found.items())
 
 
 def _origins(projection: Projection) -> dict[str, set[str]]:
@@ -127,19 +170,20 @@ def project_times(sessions: Iterable[SessionTime], repositories: Iterable[str] =
     """The active time of each project, longest first. ``repositories`` names the projects that are known by more than
     a folder's name."""
     known = set(repositories)
-    of_project: dict[str, list[SessionTime]] = defaultdict(list)
+    of_project: dict[str, list[tuple[SessionTime, list[Block]]]] = defaultdict(list)
     for one in sessions:
-        of_project[one.project].append(one)
+        for project, blocks in one.places:
+            of_project[project].append((one, blocks))
     found = []
     for project, members in of_project.items():
-        poor = sum(one.coverage < _COVERED for one in members)
+        poor = sum(one.coverage < _COVERED for one, _ in members)
         warnings = [f"{poor} of {len(members)} conversations state few times"] if poor else []
         confidence: Confidence = "low" if warnings else "high" if project in known else "medium"
         found.append(
             ProjectTime(
                 project=project,
-                blocks=united(block for one in members for block in one.own),
-                sessions=sum(bool(one.own) for one in members),
+                blocks=united(block for _, blocks in members for block in blocks),
+                sessions=sum(bool(blocks) for _, blocks in members),
                 confidence=confidence,
                 warnings=warnings,
             )

@@ -71,6 +71,13 @@ class Names:
             found = self._projects[session] = self.project_of_folder(folder, start) if folder else ""
         return found
 
+    def place(self, observation: str) -> str | None:
+        """The project of the working directory that a file states; None where it states none."""
+        folder = self.folder(observation)
+        session = self._observations[observation]["session_id"]
+        start = self._sessions[session]["start_timestamp"] if session in self._sessions else None
+        return self.project_of_folder(folder, start) if folder else None
+
     def project_of_folder(self, folder: str, time: str | None = None) -> str:
         """The project that a folder belongs to, at ``time`` where that is given: a repository's name, else itself."""
         return self._repositories.name_of(folder, time) or folder

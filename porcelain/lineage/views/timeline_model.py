@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from porcelain.lineage.facts.projection import Projection, with_columns
 from porcelain.lineage.usage.active_time import session_times
@@ -28,7 +28,7 @@ QUIET = 7 * DAY
 class Line(Struct, frozen=True, kw_only=True):
     """One row: a project, or a conversation. ``blocks`` are when it was active (milliseconds since 1970), ``repeated``
     when an origin of it was, which it repeats; ``first`` and ``last`` are its times, ``sessions`` counts the
-    conversations in it."""
+    conversations in it. ``places`` as in ``active_time.SessionTime``."""
 
     id: str
     label: str
@@ -40,6 +40,7 @@ class Line(Struct, frozen=True, kw_only=True):
     native_id: str = ""
     repeated: list[Block] = []
     sessions: int = 1
+    places: list[tuple[str, list[Block]]] = []
 
     @property
     def active(self) -> int:
@@ -76,14 +77,15 @@ def make_timeline(
 ) -> Timeline:
     """The timeline of a view; ``wanted`` says of which projects."""
     names = Names(projection.tables, priority)
-    times = {one.session: one for one in session_times(conversations, projection, names.project)}
+    times = {one.session: one for one in session_times(conversations, projection, names.project, names.place)}
     lines, untimed = [], 0
     columns = ("id", "provider", "provider_session_id", "start_timestamp", "end_timestamp")
     for row in with_columns(projection.tables["sessions"], *columns):
         project = names.project(row["id"])
-        if not wanted(project):
-            continue
         time = times.get(row["id"])
+        places = [one for one in time.places if wanted(one[0])] if time is not None else []
+        if not (places or wanted(project)):
+            continue
         whole = time.whole if time is not None else []
         whole = whole or _life(row["start_timestamp"], row["end_timestamp"])
         if not whole:
@@ -101,12 +103,13 @@ def make_timeline(
                 last=whole[-1][1],
                 blocks=own,
                 repeated=without(whole, own),
+                places=[(name or "-", blocks) for name, blocks in places],
             )
         )
-    steps = _steps(projection, {line.id: line for line in lines})
     if kind == "project":
-        lines, steps = _by_project(lines, steps)
+        lines, steps = _by_project(lines, _steps(projection, lines, names.place))
     else:
+        steps = _steps(projection, lines)
         lines = _in_order(lines)
     return Timeline(kind=kind, fold=projection.fold, lines=lines, steps=steps, untimed=untimed)
 
@@ -121,9 +124,13 @@ def _in_order(lines: list[Line]) -> list[Line]:
 
 def _by_project(lines: list[Line], steps: list[Step]) -> tuple[list[Line], list[Step]]:
     of_project: dict[str, list[Line]] = defaultdict(list)
-    project_of = {line.id: line.project for line in lines}
     for line in lines:
-        of_project[line.project].append(line)
+        if len(line.places) < 2:
+            of_project[line.project].append(line)
+            continue
+        for project, blocks in line.places:
+            part = structs.replace(line, blocks=blocks, first=blocks[0][0], last=blocks[-1][1])
+            of_project[project].append(part)
     found = [
         Line(
             id=project,
@@ -137,33 +144,40 @@ def _by_project(lines: list[Line], steps: list[Step]) -> tuple[list[Line], list[
         )
         for project, members in of_project.items()
     ]
-    between = {
-        Step(
-            source=project_of[one.source], target=project_of[one.target], relation=one.relation, time=one.time
-        )
-        for one in steps
-        if project_of[one.source] != project_of[one.target]
-    }
+    between = {one for one in steps if one.source in of_project and one.target in of_project}
     order = sorted(between, key=lambda one: (one.time, one.source, one.target, one.relation))
     return sorted(found, key=lambda line: (line.first, line.id)), order
 
 
-def _steps(projection: Projection, lines: dict[str, Line]) -> list[Step]:
-    """The relations between two rows, each at the time of its event, else when the later one begins on its own."""
+def _steps(
+    projection: Projection, lines: Iterable[Line], place_of: Callable[[str], str | None] | None = None
+) -> list[Step]:
+    """The relations between two rows, each at the time of its event, else when the later one begins on its own: between
+    conversations, or with ``place_of`` between the projects that their files stand in."""
     times = {
         row["id"]: row["timestamp"] for row in with_columns(projection.tables["edges"], "id", "timestamp")
     }
+    shown = {line.id: line for line in lines}
     found = set()
-    columns = ("source_session_id", "target_session_id", "relation", "edge_id")
+    columns = ("source_session_id", "target_session_id", "relation", "edge_id", "metadata_json")
     for row in with_columns(projection.tables["thread_edges"], *columns):
         source, target = row["source_session_id"], row["target_session_id"]
-        if source == target or source not in lines or target not in lines:
+        if source not in shown or target not in shown:
             continue
         if row["relation"] not in ("continuation", "fork", "context_jump"):
             continue
         stated = times.get(row["edge_id"] or "")
-        own = lines[target].blocks
-        time = milliseconds(stated) if stated else own[0][0] if own else lines[target].first
+        own = shown[target].blocks
+        if place_of is not None:
+            ends = [row["metadata_json"].get(f"{end}_observation_id") for end in ("source", "target")]
+            places = [place_of(end) if end is not None else None for end in ends]
+            source, target = places[0] or shown[source].project, places[1] or shown[target].project
+            own = next(
+                (blocks for name, blocks in shown[row["target_session_id"]].places if name == target), own
+            )
+        if source == target:
+            continue
+        time = milliseconds(stated) if stated else own[0][0] if own else shown[row["target_session_id"]].first
         found.add(Step(source=source, target=target, relation=row["relation"], time=time))
     return sorted(found, key=lambda one: (one.time, one.source, one.target, one.relation))
 

@@ -108,7 +108,7 @@ def _list(arguments: Arguments, context: Context) -> int:
         header = ("answer", "state", "mode", "hits", "created at", "question")
         width = terminal_width(context.stdout, context.env)
         if rows:
-            for line in table(rows, header, width=width, right=(3,)):
+            for line in table(rows, header, width=width, right=(3,), whole=(0,)):
                 out.line(line)
         else:
             say(context, "there is no such answer" if arguments.state else "there is no answer yet")

@@ -25,7 +25,7 @@ def run(arguments: Arguments, context: Context) -> int:
         elif found:
             header = ("session", "last event", "turns", "at", "root")
             width = terminal_width(context.stdout, context.env)
-            for line in table([_cells(one) for one in found], header, width=width, right=(2,)):
+            for line in table([_cells(one) for one in found], header, width=width, right=(2,), whole=(0,)):
                 out.line(line)
         else:
             say(context, "there is no session yet: objstore session")

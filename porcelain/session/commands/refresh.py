@@ -8,6 +8,7 @@ from plumbing.interface.output import Writer
 from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
 from porcelain.session.exchange.refresh import changes_since, encode_delta, encode_fetched, fetch_node
+from porcelain.session.tree.identity import is_bates
 
 SUMMARY = "what changed since a root that somebody holds"
 USAGE = """session refresh [--sid SID] [--have ROOT]
@@ -33,6 +34,9 @@ def run(arguments: Arguments, context: Context) -> int:
         raise UsageError(
             "session refresh: --have and --fetch exclude each other", hint="objstore session refresh --help"
         )
+    for text in arguments.args:
+        if not is_bates(text):
+            raise UsageError(f"session refresh: {text[:60]!r} is not a Bates id: expected SID-NNNNNN")
     first = arguments.args[0] if arguments.args else None
     with open_store(context) as store, store.snapshot() as view, Writer(context.stdout) as out:
         session = chosen_session(view, arguments, first)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from objstore.snapshot import Snapshot
 from objstore.store import load
-from plumbing.interface.output import counted, printable
+from plumbing.interface.output import counted, cut, display_width, printable
 from porcelain.session.answering.answers import answer_state, out_of_service
 from porcelain.session.answering.asking import Asked
 from porcelain.session.answering.kinds import Answer
@@ -17,9 +17,12 @@ from porcelain.session.tree.change import Added, Session
 from porcelain.session.tree.identity import bates_of
 from porcelain.session.tree.listing import TreeRow, branch_points, show_node, tree_rows
 
-#: Branches beyond this many are no longer set further to the right.
+#: Branches beyond this many, or beyond a quarter of the terminal, are no longer set further to the right.
 _DEEPEST = 40
-_LEAST_QUESTION = 20
+_LEAST_LABEL = 6
+_LEAST_QUESTION = 4
+#: Columns that a label leaves to the question behind it.
+_SHARE = 12
 _POINTER = re.compile(r"\[E\d{1,4}(?: \?| \|(?:\\.|[^\\\]])*)\]")
 _HERE = "◉"
 _NODE = "●"
@@ -55,6 +58,7 @@ def tree_lines(
     where there are several, each begins a branch. ``width`` cuts lines to the columns of a terminal; ``here`` is where
     the person is, when that is not where the store says."""
     out = out_of_service(view)
+    deepest = _DEEPEST if width is None else min(_DEEPEST, width // 8)
     margins: dict[int, str] = {}
     kids: dict[int, int] = {}
     left: dict[int, int] = {}
@@ -70,7 +74,7 @@ def tree_lines(
             last = not left[row.parent]
             head = margin + ("└─" if last else "├─")
             below = margin + ("  " if last else "│ ")
-        margins[row.seq] = below if len(below) <= 2 * _DEEPEST else margin
+        margins[row.seq] = below if len(below) <= 2 * deepest else margin
         if not left[row.parent]:
             del margins[row.parent], kids[row.parent], left[row.parent]
         answer = session.answer(view, row.seq) if out else None
@@ -86,10 +90,13 @@ def _tree_line(row: TreeRow, head: str, state: str, style: Style, width: int | N
     label = f"[{printable(node.label)}]" if node.label is not None else ""
     warning = f"! {state}" if state else ""
     question = " ".join(text_lines(node.question)) or "(the root)"
-    fixed = [mark, str(row.seq), label, node.audit_mode, warning]
     if width is not None:
-        taken = len(head) + sum(len(part) + 1 for part in fixed if part)
-        question = cut(question, max(_LEAST_QUESTION, width - taken))
+        fixed = [head + mark, str(row.seq), node.audit_mode, warning]
+        left = width - sum(display_width(part) + 1 for part in fixed if part)
+        if label:
+            label = cut(label, max(_LEAST_LABEL, left - 1 - min(display_width(question), _SHARE)))
+            left -= display_width(label) + 1
+        question = cut(question, max(_LEAST_QUESTION, left))
     parts = [
         style.bold(mark) if row.is_current else mark,
         style.bold(str(row.seq)) if row.is_current else str(row.seq),
@@ -99,11 +106,6 @@ def _tree_line(row: TreeRow, head: str, state: str, style: Style, width: int | N
         style.bold(question) if row.is_current else question,
     ]
     return style.dim(head) + " ".join(part for part in parts if part)
-
-
-def cut(text: str, width: int) -> str:
-    """``text``, or as much of its beginning as fits ``width`` characters with the mark of a cut."""
-    return text if len(text) <= width else text[: width - 1].rstrip() + "…"
 
 
 def tree_documents(view: Snapshot, session: Session) -> Iterator[dict[str, Any]]:
@@ -139,18 +141,27 @@ def _state_word(view: Snapshot, answer: str | None, state: str) -> str | None:
 
 def branch_lines(view: Snapshot, session: Session, style: Style) -> Iterator[str]:
     """The nodes with two children or more, each with those."""
+    out = out_of_service(view)
     for seq in branch_points(session):
-        yield node_line(view, session, seq, style)
+        yield node_line(view, session, seq, style, out)
         for child in sorted(one for _, one in session.index.children(seq)):
-            yield "  " + node_line(view, session, child, style)
+            yield "  " + node_line(view, session, child, style, out)
 
 
-def node_line(view: Snapshot, session: Session, seq: int, style: Style) -> str:
-    """One node on one line: Bates id, label, mode, question."""
+def node_line(
+    view: Snapshot, session: Session, seq: int, style: Style, out: Mapping[str, tuple[str, str]] | None = None
+) -> str:
+    """One node on one line: Bates id, label, mode, the state of an answer that is out of service, question. ``out`` is
+    ``out_of_service(view)``, where several are shown."""
     node = session.node(view, seq)
+    states = out_of_service(view) if out is None else out
+    answer = session.answer(view, seq) if states else None
+    warning = style.warning(f"! {states[answer][0]}") if answer is not None and answer in states else ""
     label = style.label(f"[{printable(node.label)}]") if node.label is not None else ""
     question = cut(" ".join(text_lines(node.question)), 80) or "(the root)"
-    return " ".join(part for part in (node.bates, label, style.mode(node.audit_mode), question) if part)
+    return " ".join(
+        part for part in (node.bates, label, style.mode(node.audit_mode), warning, question) if part
+    )
 
 
 def branch_documents(session: Session) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,6 @@ from porcelain.session.tree.change import require_sha256
 from porcelain.session.tree.events import KIND, Event, follow, node_seq
 from porcelain.session.tree.index import State, TreeIndex
 from porcelain.session.tree.replay import main_chain
-from porcelain.session.tree.retention import removed_key
 
 _ATTEMPTS = 100
 
@@ -84,7 +83,7 @@ def _gather(view: Snapshot, batch: Batch, verified: Verified) -> Imported:
     if extended is not None:
         batch.move_ref(names.head_ref(sid, extended), None, extended, "import")
     batch.move_ref(names.head_ref(sid, last_id), last_id, None, "import")
-    batch.set_local(removed_key(sid), None)
+    batch.set_local(names.removed_key(sid), None)
     if view.ref(names.current_ref(sid)) is None:
         batch.move_ref(names.current_ref(sid), tree.hashes[verified.current].hex(), None, "")
     if not heads or (len(heads) == 1 and extended is not None):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from objstore import kinds
-from objstore.errors import CheckFailed, NotFound
+from objstore.errors import CheckFailed, NotFound, StorageError
 from objstore.merkle import ZERO_HASH, SiblingOrder
 from porcelain.providers.redaction import redact_text
 from porcelain.session.exchange.sqlite_view import EVENT_COLUMNS, META_COLUMNS, NODE_COLUMNS
@@ -55,9 +55,12 @@ class Verified(NamedTuple):
 
 
 def read_session(path: Path) -> Recorded:
-    """The rows in ``path``. Raises ``NotFound``, or ``Broken`` for a file that does not hold the tables."""
-    if not path.is_file():
+    """The rows in ``path``. Raises ``NotFound``, ``StorageError`` for what is no file, or ``Broken`` for one
+    that does not hold the tables."""
+    if not path.exists():
         raise NotFound(f"{path}: no such file")
+    if not path.is_file():
+        raise StorageError(f"{path}: is not a file that holds a session")
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:

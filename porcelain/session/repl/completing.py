@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from porcelain.session.commands.rendering import cut, text_lines
+from plumbing.interface.output import cut
+from porcelain.session.commands.rendering import text_lines
 from porcelain.session.repl.conversation import Conversation
 from porcelain.session.repl.words import COMMANDS, NEED_MORE, TAKE_A_NODE
 from porcelain.session.tree.change import open_session

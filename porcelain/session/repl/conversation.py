@@ -8,14 +8,13 @@ from objstore.errors import UsageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from plumbing.interface.options import Context
-from plumbing.interface.output import Writer, counted, encode, printable, terminal_width
+from plumbing.interface.output import Writer, counted, cut, encode, printable, terminal_width
 from porcelain.session.commands.answering import Asking, ask_turn
 from porcelain.session.commands.draft import Draft
 from porcelain.session.commands.rendering import (
     answer_lines,
     answer_warning,
     branch_lines,
-    cut,
     header_lines,
     node_line,
     show_lines,

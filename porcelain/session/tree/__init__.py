@@ -12,6 +12,6 @@
 ``places``           ``resolve_node``, ``current_seq``, ``move_to`` (cd), ``move_back``
 ``listing``          ``list_sessions``, ``tree_rows``, ``branch_points``, ``show_node``
 ``graft``            ``graft_heads``, ``join_heads``: sessions that went on in several places
-``retention``        ``hold_open``, ``collect`` (gc), ``is_removed``
+``retention``        ``hold_open``, ``collect`` (gc), ``bring_back``
 ===================  ==============================================================================
 """

@@ -1,12 +1,13 @@
-"""The refs of a session that are computed when they are asked for, and the one that stays on this machine.
+"""The refs of a session that are computed when they are asked for, the one that stays on this machine, and those that
+are not taken from other stores.
 
 Importing this module makes them known to the store; it loads neither msgspec nor a model.
 """
 
 from __future__ import annotations
 
-from objstore.refs import register_derived, register_local
-from porcelain.session.tree.names import Diverged, heads
+from objstore.refs import register_declined, register_derived, register_local
+from porcelain.session.tree.names import Diverged, heads, is_removed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,5 +35,6 @@ def _show_root(view: Snapshot, name: str) -> object:
 
 
 register_local("session/*/current")
+register_declined("session/*/heads/*", lambda view, name: is_removed(view, name.split("/")[1]))
 register_derived("session/*/head", _resolve)
 register_derived("session/*/root", _resolve, show=_show_root)

@@ -42,6 +42,11 @@ def is_bates(text: str) -> bool:
     return _BATES.fullmatch(text) is not None
 
 
+def is_number(text: str) -> bool:
+    """Whether ``text`` reads as the number of a node, which no label may."""
+    return text.isascii() and text.isdigit() and len(text.lstrip("0")) <= len(str(MAX_SEQ))
+
+
 def is_time(text: str) -> bool:
     """Whether ``text`` is a time as sessions store it: ``YYYY-MM-DDTHH:MM:SSZ``."""
     return _TIME.fullmatch(text) is not None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from objstore.snapshot import Snapshot
 
 PREFIX = "session/"
+_REMOVED = b"session/removed/"
 
 
 class Diverged(Conflict):
@@ -60,3 +61,19 @@ def misnamed_heads(view: Snapshot, sid: str) -> list[str]:
 def session_ids(view: Snapshot) -> list[str]:
     """All sessions that have a head, ascending."""
     return sorted({name.split("/", 2)[1] for name, _ in view.refs(PREFIX) if name.count("/") == 3})
+
+
+def removed_key(sid: str) -> bytes:
+    """The key in ``local`` that says that a session was removed from this store on purpose."""
+    return _REMOVED + sid.encode()
+
+
+def is_removed(view: Snapshot, sid: str) -> bool:
+    """Whether the session was removed from this store on purpose, and not brought back since."""
+    return view.local(removed_key(sid)) is not None and not heads(view, sid)
+
+
+def removed_sessions(view: Snapshot) -> list[str]:
+    """The sessions that were removed and not brought back, ascending."""
+    keys = [key for key, _ in view.local_items(_REMOVED)]
+    return [sid for key in keys if is_removed(view, sid := key[len(_REMOVED) :].decode())]

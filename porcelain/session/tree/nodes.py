@@ -17,7 +17,7 @@ from objstore.digest import DIGEST_SIZE
 from objstore.errors import CheckFailed, UsageError
 from objstore.merkle import hash_combine, leaf_hash, root_of_sorted
 from objstore.objects import SESSION_NODE
-from porcelain.session.tree.identity import MAX_SEQ, is_bates, is_time
+from porcelain.session.tree.identity import is_bates, is_number, is_time
 
 AuditMode = Literal["", "HYBRID", "STRICT", "UNGROUNDED"]
 #: What an answer can be; the empty mode is the root's alone.
@@ -135,7 +135,7 @@ def check_label(label: str) -> str:
     check_text("label", label, MAX_LABEL)
     if not label.strip() or label != label.strip() or not label.isprintable():
         raise UsageError("a label is printable text without blanks at its ends")
-    if is_bates(label) or (label.isascii() and label.isdigit() and int(label) <= MAX_SEQ):
+    if is_bates(label) or is_number(label):
         raise UsageError(f"{label!r}: not a label: it reads as the number of a node")
     return label
 

@@ -9,7 +9,7 @@ from objstore.snapshot import Snapshot
 from objstore.store import Store, load
 from porcelain.session.tree.change import Session, open_session
 from porcelain.session.tree.graft import grafted_as
-from porcelain.session.tree.identity import bates_of, is_bates, seq_of
+from porcelain.session.tree.identity import bates_of, is_bates, is_number, seq_of
 from porcelain.session.tree.names import current_ref
 from porcelain.session.tree.nodes import Node, same_turn
 
@@ -26,7 +26,8 @@ class AmbiguousLabel(UsageError):
 
 
 def resolve_node(view: Snapshot, session: Session, text: str) -> int:
-    """The ``seq`` that a Bates id, a number or a label names, in this order.
+    """The ``seq`` that a Bates id, a number or a label names, in this order. Digits that are more than any number of a
+    node, such as a date, are a label.
 
     Raises ``NotFound``, or ``AmbiguousLabel``.
     """
@@ -36,8 +37,8 @@ def resolve_node(view: Snapshot, session: Session, text: str) -> int:
         if not text.startswith(sid + "-") or seq not in index:
             raise NotFound(f"{text}: no such node in {sid}")
         return seq
-    if text.isascii() and text.isdigit():
-        seq = int(text) if len(text) <= 9 else -1
+    if is_number(text):
+        seq = int(text.lstrip("0") or "0")
         if seq not in index:
             raise NotFound(f"{text[:40]}: no such node in {sid}")
         return seq

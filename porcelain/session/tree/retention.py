@@ -1,21 +1,20 @@
 """Which sessions are kept: the most recent ones, and those that a process holds open.
 
 Only refs and the index go; objects stay until the store's own collection. A session that was removed stays gone here
-when another store still has it: ``is_removed`` tells whoever joins refs.
+when another store still has it (``derived_refs``), until somebody brings it back: ``bring_back``.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from objstore.database import Database
 from objstore.errors import RefMoved, StorageError, UsageError
 from objstore.refs import ANY
-from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.session.tree import names
 from porcelain.session.tree.identity import check_sid
@@ -23,7 +22,6 @@ from porcelain.session.tree.index import drop_index
 from porcelain.session.tree.listing import last_event_time
 
 _FOLDER = "open-sessions"
-_REMOVED = b"session/removed/"
 
 
 class Collected(NamedTuple):
@@ -31,16 +29,6 @@ class Collected(NamedTuple):
 
     removed: list[str]
     open: list[str]
-
-
-def is_removed(view: Snapshot, sid: str) -> bool:
-    """Whether the session was removed from this store on purpose."""
-    return view.local(_REMOVED + sid.encode()) is not None
-
-
-def removed_key(sid: str) -> bytes:
-    """The key in ``local`` that says so; whoever brings a session back on purpose takes it away."""
-    return _REMOVED + sid.encode()
 
 
 @contextmanager
@@ -104,9 +92,17 @@ def _remove(store: Store, sid: str) -> bool:
             batch.move_ref(names.head_ref(sid, head), None, head, "gc")
         batch.move_ref(names.current_ref(sid), None, ANY, "gc")
         drop_index(batch, view, sid)
-    batch.set_local(removed_key(sid), store.now().encode())
+    batch.set_local(names.removed_key(sid), store.now().encode())
     try:
         store.commit(batch)
     except RefMoved:
         return False
     return True
+
+
+def bring_back(store: Store, sids: Iterable[str]) -> None:
+    """Let sessions that were removed come back with what is next fetched."""
+    batch = store.batch()
+    for sid in sids:
+        batch.set_local(names.removed_key(sid), None)
+    store.commit(batch)

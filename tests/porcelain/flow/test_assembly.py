@@ -6,7 +6,6 @@ from msgspec import UNSET
 from porcelain.flow.assembly import Assembled
 from porcelain.flow.assembly.dialects import DIALECTS
 from porcelain.flow.assembly.entries import Landed
-from porcelain.flow.assembly.talks import MAX_HOPS
 from porcelain.flow.formats.sf import Ref
 from porcelain.providers.records import Changes, Part, Record
 from tests.porcelain.flow.sample import (
@@ -227,6 +226,9 @@ def test_children_of_a_workflow() -> None:
         landed(
             4, [Record(label="tidy up", from_="runtime")], stream=UNSET, kind="workflow_manifest", batch="wf"
         ),
+        landed(
+            5, [Record(label="tidier", from_="runtime")], stream=UNSET, kind="workflow_manifest", batch="wf"
+        ),
     ]
     found = build(*files)
     by_id = nodes(found)
@@ -255,7 +257,7 @@ def test_a_child_started_by_a_child_and_a_better_witness() -> None:
         landed(3, nested, stream="kid", kind="agent_meta"),
     )
     assert not any(r.type == "starts" for r in found.relations)
-    assert "unres/spawn_of_child/kid" not in unresolved(found)
+    assert unresolved(found).keys() == {"unres/tool_result/t1"}
     batch = [came("k1", "r", 3, result("t1"), batch="wf")]
     both = build(
         landed(1, [asked("u1", "r", 1), said("a1", "c", "u1", 2, use("t1", "Task")), *batch]),
@@ -312,8 +314,8 @@ def test_runs_come_from_ancestors_so_many_hops_away() -> None:
         records.append(Record(id="last", parent=f"i{length - 1}", from_="runtime", flags=["notice"]))
         return build(landed(1, records))
 
-    assert parent(chain(MAX_HOPS), f"notice/1/{MAX_HOPS + 1}") == "run/talk_main_run/run"
-    assert parent(chain(MAX_HOPS + 1), f"notice/1/{MAX_HOPS + 2}") == "talk/main/run"
+    assert parent(chain(64), "notice/1/65") == "run/talk_main_run/run"
+    assert parent(chain(65), "notice/1/66") == "talk/main/run"
     loop = [
         Record(id="a", parent="b", from_="runtime", flags=["notice"]),
         Record(id="b", parent="a", from_="runtime"),
@@ -393,6 +395,41 @@ def test_idle_time_cuts_segments_and_open_work_crosses() -> None:
         "talks": 2,
     }
     assert attrs(by_id["segment/at_1_5"])["state"] == "open"
+
+
+def test_a_window_waits_for_what_may_come_late() -> None:
+    """The first talk lasts beyond the third, from which on a window of its own began."""
+
+    def gates(last: float) -> object:
+        found = build(
+            landed(
+                1,
+                [
+                    asked("u1", "r1", 0),
+                    asked("u2", "r2", 5),
+                    asked("u3", "r3", 700),
+                    came("x1", "r1", 2000, text()),
+                    came("x3", "r3", last, text()),
+                ],
+            )
+        )
+        return attrs(nodes(found)["segment/at_1_1"])["gates_unmet"]
+
+    assert gates(2600) == ["lateness_watermark"]
+    assert gates(2600.001) == []
+
+
+def test_a_title_is_a_label_of_what_is_no_record_of_the_talk() -> None:
+    named = Record(label="mend the roof", from_="runtime")
+    assert build(landed(1, [named, asked("u1", "r", 1, label="a label")])).title == "mend the roof"
+
+
+def test_a_provider_body_takes_no_id_from_a_record() -> None:
+    found = build(
+        landed(1, [Record(id="u1", from_="runtime")], stream=UNSET, kind="provider_body"),
+        landed(2, [asked("u1", "r", 1)]),
+    )
+    assert nodes(found)["input/2/1"].kind == "message.external"
 
 
 def test_side_files_count_but_make_no_nodes() -> None:

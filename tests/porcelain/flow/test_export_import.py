@@ -88,6 +88,50 @@ def test_a_folder_comes_out_as_it_went_in(store: Path, tmp_path: Path) -> None:
     assert succeed(store, "flow", "export", "--json", SESSION, tmp_path / "out").out.count('"new":0') == 1
 
 
+def test_what_a_collector_noted_comes_out_as_it_went_in(store: Path, tmp_path: Path) -> None:
+    root, old = build(tmp_path / "root"), build(tmp_path / "old", landed_files()[:1], ends=(1,))
+    for folder, said in ((root, 3), (old, 1)):
+        streams = folder / SESSION / "streams"
+        (folder / SESSION / "session.state").write_text(f"schema     1\nnext_seq   {said + 1}\n")
+        (streams / "main" / "transcript.cursor").write_text(f"kind append\nlast_seq {said}\n")
+    (root / SESSION / "streams" / "kid" / "meta.cursor").write_bytes(b"content_sha256 \xff\n")
+    there_and_back(store, root)
+    succeed(store, "flow", "import", old)  # it is behind, and so is what it notes
+    succeed(store, "flow", "export", SESSION, tmp_path / "again")
+    assert tree(tmp_path / "again") == tree(root)
+    with Store.open(store, read_only=True) as found, found.snapshot() as view:
+        assert not any(b"next_seq" in stored[1] for _, stored in view.objects())
+
+
+@pytest.mark.parametrize("size", [1_000_000, 2_000_000])
+def test_a_frame_that_no_pack_could_carry_is_not_taken(store: Path, tmp_path: Path, size: int) -> None:
+    root = build(tmp_path / "root", ends=())
+    (data, _), *_ = chain(landed_files(), 3)
+    round_ = read_round(data)
+    nodes = [*round_.nodes, SfNode("zz/" + "x" * size, 1, kind="odd")]
+    written, digest = write_round(round_.header, nodes, round_.relations, round_.unresolved)
+    place_round(root, written, 1, digest)
+    if size < 1 << 20:
+        there_and_back(store, root)
+        succeed(tmp_path / "clone", "clone", store)
+        return
+    result = objstore(store, "flow", "import", root)
+    assert result.code == 1 and "at most 1,048,576 can be stored" in result.err
+    assert "internal" not in result.err and "xxx" not in result.err
+    with Store.open(store, read_only=True) as found:
+        assert not found.refs("flow/") and not found.refs("landed/")
+
+
+def test_the_state_of_a_folder_that_is_behind_is_not_taken(store: Path, tmp_path: Path) -> None:
+    root, old = build(tmp_path / "root"), build(tmp_path / "old", ends=(1,))
+    for folder, said in ((root, "new"), (old, "old")):
+        (folder / "_conversations" / SESSION / "conversation.state").write_text(f"# {said}\n")
+    there_and_back(store, root)
+    assert '"newRounds":0' in succeed(store, "flow", "import", "--json", old).out
+    succeed(store, "flow", "export", SESSION, tmp_path / "out")
+    assert tree(tmp_path / "out") == tree(root)
+
+
 def test_files_that_structure_does_not_give(store: Path, tmp_path: Path) -> None:
     first, second, third = landed_files()
     files = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -198,6 +199,8 @@ ROUNDS: list[tuple[str, Edit]] = [
     ("no-previous", head(previous=UNSET)),
     ("from-seq", head(from_seq=0)),
     ("range", head(from_seq=9)),
+    ("range", head(from_seq=3)),
+    ("range", head(from_seq=1)),
     ("no-id", node(id="")),
     ("repeated-id", unresolved(id=SECOND.nodes[0].id)),
     ("revision", node(revision=1)),
@@ -261,6 +264,17 @@ def test_a_round_file_that_does_not_read(tmp_path: Path, rule: str, change: Call
     assert [(one.rule, one.file) for one in found] == [(rule, str(path))]
 
 
+def test_lines_that_are_not_one_frame_each(tmp_path: Path) -> None:
+    """As many newlines as frames, and every value reads: but one stands on two lines, and two on one."""
+    path = second(tmp_path, lambda round_: round_)
+    *frames, commit = path.read_bytes().splitlines(keepends=True)
+    frames[1] = frames[1].replace(b'"t":"node",', b'"t":"node",\n', 1)
+    frames[2] = frames[2][:-1]
+    body = b"".join(frames)
+    path.write_bytes(body + commit.replace(commit[24:88], hashlib.sha256(body).hexdigest().encode()))
+    assert [(one.rule, one.file, one.line) for one in problems(tmp_path)] == [("undecodable", str(path), 2)]
+
+
 def test_first_rounds(tmp_path: Path) -> None:
     build(tmp_path, ends=())
     data, digest = write(replace(FIRST.header, previous="ab" * 32), FIRST.nodes, FIRST.relations, [])
@@ -318,6 +332,18 @@ def test_what_is_being_written_is_not_looked_at(tmp_path: Path) -> None:
     checks = list(check_folder(scan(tmp_path)))
     assert [check.problems for check in checks] == [[], []]
     assert sum(check.rounds for check in checks) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_what_is_no_file_cannot_be_read(tmp_path: Path) -> None:
+    for name in ("pipe.sd", "pipe.sf"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "lost.sd").symlink_to(tmp_path / "nowhere")
+    assert [(one.rule, one.file, one.what) for one in problems(tmp_path)] == [
+        ("unreadable", str(tmp_path / "lost.sd"), "No such file or directory"),
+        ("unreadable", str(tmp_path / "pipe.sd"), "not a file"),
+        ("unreadable", str(tmp_path / "pipe.sf"), "not a file"),
+    ]
 
 
 def test_roots_are_found_wherever_they_stand(tmp_path: Path) -> None:

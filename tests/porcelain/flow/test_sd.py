@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from objstore.nesting import MAX_NESTING
 from porcelain.flow.formats.sd import SdError, sd_bytes, write_sd
 from porcelain.flow.formats.sd_reading import check_sd, iter_sd, read_sd, rewrites
 from porcelain.providers.records import Changes, Dropped, Page, Part, Record, Usage
@@ -114,6 +115,23 @@ def test_every_rule_refuses(rule: str, data: bytes, number: int | None, exact: b
         read_sd(data, exact=exact)
     assert (caught.value.rule, caught.value.line) == (rule, number)
     assert "\n" not in caught.value.message
+
+
+def test_depth_has_one_bound_on_every_version_of_python() -> None:
+    """Where a parser gives up differs; a file that one of them reads must not be refused by another."""
+    for inner in (MAX_NESTING - 1, MAX_NESTING):  # and the line itself
+        more = '{"later":' + "[" * inner + "]" * inner + ","
+        for number, lines in enumerate(
+            ((more + dumps(HEADER)[1:], dumps(ROW)), (dumps(HEADER), more + dumps(ROW)[1:])), 1
+        ):
+            data = sealed(*lines)
+            if inner < MAX_NESTING:
+                assert check_sd(data) is not None and len(read_sd(data).records) == 1
+                continue
+            assert check_sd(data) is None
+            with pytest.raises(SdError, match=f"more than {MAX_NESTING} lists and objects") as caught:
+                read_sd(data)
+            assert (caught.value.rule, caught.value.line) == (("header", "record")[number - 1], number)
 
 
 def test_a_missing_last_newline_is_let_pass() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from objstore.nesting import MAX_NESTING
 from porcelain.flow.formats.sf import RoundError, input_digest, write_round
 from porcelain.flow.formats.sf_reading import read_lines, read_round
 
@@ -204,6 +205,22 @@ def test_every_rule_refuses(rule: str, data: bytes, number: int | None, exact: b
     assert caught.value.line == number
     assert "\n" not in caught.value.message
     assert caught.value.exit_code == 1
+
+
+def test_depth_has_one_bound_on_every_version_of_python() -> None:
+    """Where a parser gives up differs; a round that one of them reads must not be refused by another."""
+    for inner in (MAX_NESTING - 1, MAX_NESTING):  # and the frame itself
+        attrs = b'"attrs":' + b'{"a":' * inner + b"0" + b"}" * inner
+        body = line(header()) + line({**NODE, "attrs": 0}).replace(b'"attrs":0', attrs)
+        counts = {"nodes": 1, "relations": 0, "unresolved": 0}
+        digest = hashlib.sha256(body).hexdigest()
+        data = body + line({"t": "commit", "digest": digest, "counts": counts})
+        if inner < MAX_NESTING:
+            assert read_round(data).digest == digest
+            continue
+        with pytest.raises(RoundError) as caught:
+            read_round(data)
+        assert (caught.value.rule, caught.value.line) == ("depth", 2)
 
 
 def test_every_rule_says_something_else() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from porcelain.flow.views.yaml import to_yaml
 from tests.porcelain.flow.folders import SESSION, build, chain, landed_files
-from tests.porcelain.importing.driving import TIDEPOOL, copy_home, objstore, succeed
+from tests.porcelain.importing.driving import HOME, TIDEPOOL, copy_home, objstore, succeed
 
 yaml = pytest.importorskip("yaml")
 PUBLISHED = "00000001-0000-4000-8000-000000000001"
@@ -243,3 +243,14 @@ VALUES = st.recursive(
 @example({"a": ["b\nc", {"d": "e\n"}]})
 def test_any_value_reads_back(value: Any) -> None:
     assert yaml.safe_load(to_yaml(value)) == value
+
+
+def test_rounds_are_counted_from_one(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    succeed(store, "import", HOME / TIDEPOOL)
+    for number, code, said in (
+        (0, 2, "--at counts rounds from 1"),
+        (2, 3, "has no round 2: the last one is 1"),
+    ):
+        result = objstore(store, "flow", "view", TIDEPOOL.stem, "--at", str(number))
+        assert (result.code, result.out) == (code, "") and said in result.err

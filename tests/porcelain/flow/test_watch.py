@@ -124,6 +124,52 @@ def test_it_follows_until_it_is_interrupted(tmp_path: Path) -> None:
     verify(store)
 
 
+def test_a_folder_that_fell_behind_is_completed(tmp_path: Path) -> None:
+    home, store, out = copy_home(tmp_path / "home"), tmp_path / "store", tmp_path / "out"
+    path = home / TIDEPOOL
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data.splitlines(keepends=True)[:15]))
+    succeed(store, "import", home=home)
+    succeed(store, "flow", "export", NAME, out)
+    path.write_bytes(data)
+    succeed(store, "import", home=home)  # as by a watch that died before it wrote the round
+    assert succeed(store, "flow", "watch", "--once", "--export", out, home=home).out == ""
+    (check,) = [one for one in check_folder(scan(out)) if one.rounds]
+    assert (check.conversation, check.rounds, check.problems) == (NAME, 2, [])
+    before = tree(out)
+    succeed(store, "flow", "watch", "--once", "--export", out, home=home)
+    assert tree(out) == before
+
+
+def test_a_round_that_cannot_be_written_is_told_and_holds_up_no_other(tmp_path: Path) -> None:
+    home, store, out = copy_home(tmp_path / "home"), tmp_path / "store", tmp_path / "out"
+    path = home / TIDEPOOL
+    data = path.read_bytes()
+    path.write_bytes(b"".join(data.splitlines(keepends=True)[:15]))
+    succeed(store, "import", home=home)
+    succeed(store, "flow", "export", NAME, out)
+    path.write_bytes(data)
+    (spoilt,) = out.rglob("*-000001.sd")
+    right = spoilt.read_bytes()
+    spoilt.chmod(0o644)
+    spoilt.write_bytes(right + b"\n")
+    other = home / TIDEPOOL.parent / "77777777-1111-4222-8333-444444444444.jsonl"
+    other.write_bytes(data.replace(NAME.encode(), other.stem.encode()))
+    result = objstore(store, "flow", "watch", "--once", "--export", out, home=home)
+    assert result.code == 4
+    assert [line.split(":")[0] for line in result.out.splitlines()] == [
+        f"claude/{NAME}",
+        f"claude/{other.stem}",
+    ]
+    (said,) = result.err.splitlines()
+    assert said.startswith(f"objstore: claude/{NAME}: ") and "another telling" in said
+    assert [one.name for one in (out / "_conversations" / other.stem / "rounds").iterdir()]
+    spoilt.write_bytes(right)
+    assert succeed(store, "flow", "watch", "--once", "--export", out, home=home).out == ""
+    assert [one for check in check_folder(scan(out)) for one in check.problems] == []
+    assert len(list((out / "_conversations" / NAME / "rounds").iterdir())) == 2
+
+
 # -- waiting ---------------------------------------------------------------------------------------------------------
 
 

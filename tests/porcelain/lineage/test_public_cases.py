@@ -334,6 +334,11 @@ def test_r12_records_of_a_session_that_has_no_file(home: Path, store: Path, tmp_
     succeed(store, "verify")
     exported = succeed(store, "lineage", "export", "--json", tmp_path / "view.json").json
     assert (exported["events"], exported["rows"]["sessions"], exported["dangling"]) == (11, 2, 0)
+    succeed(store, "lineage", "export", "--pi-compat", tmp_path / "compat")
+    (made,) = (tmp_path / "compat").rglob("session-store.export.json")
+    files = json.loads(made.read_text())["sessions"]  # each file is one there, under a key of its own
+    assert sorted(one["eventCount"] for one in files) == [5, 6]
+    assert len({one["canonicalKey"] for one in files}) == 2
 
 
 def test_r12_where_others_worked_is_not_where_the_file_belongs(home: Path, store: Path) -> None:

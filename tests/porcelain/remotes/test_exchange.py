@@ -184,6 +184,38 @@ def test_a_session_that_went_on_in_two_places(objstore, a: Path, tmp_path: Path)
     assert objstore("verify", store="a").code == 0
 
 
+def test_a_session_that_was_removed_stays_gone_until_it_is_named(objstore, a: Path, tmp_path: Path) -> None:
+    sid = session_of(a)
+    with Store.open(a) as store:
+        new_session(store, created_at="2026-03-05T05:06:07Z")
+
+    def there(store: str) -> set[str]:
+        listed = objstore("session", "list", "--json", store=store)
+        return {json.loads(line)["session_id"] for line in listed.out.splitlines()}
+
+    assert objstore("clone", "a", store="b").code == 0
+    assert objstore("session", "gc", "1", store="b").out.split() == [sid]
+    kept = there("b")
+    ask_in(a, sid, "And then?")
+    for words in (("fetch",), ("pull",), ("sync",), ("fetch", "--refs", "session/*")):
+        assert objstore(*words, store="b").code == 0
+        assert there("b") == kept
+    # What is pushed to it stays out too, and what is there already with other things.
+    assert objstore("push", "b", store="a").code == 0
+    assert there("b") == kept
+    assert sid in there("a")
+    assert objstore("fetch", "--dry-run", "--refs", f"session/{sid}/*", store="b").code == 0
+    assert there("b") == kept
+    assert objstore("fetch", "--refs", f"session/{sid}/*", store="b").code == 0
+    assert there("b") == {*kept, sid}
+    ask_in(a, sid, "And in the end?")
+    assert objstore("fetch", store="b").code == 0
+    assert (
+        objstore("session", "root", "--sid", sid, store="b").out
+        == objstore("session", "root", "--sid", sid, store="a").out
+    )
+
+
 def test_a_tag_that_two_people_set(objstore, a: Path, tmp_path: Path) -> None:
     objstore("init", store="b")
     with Store.open(tmp_path / "b") as store:

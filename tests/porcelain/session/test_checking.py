@@ -14,8 +14,10 @@ from objstore.memory import MemoryDatabase, MemorySnapshot
 from objstore.snapshot import Stored
 from objstore.store import Store
 from porcelain.session.integrity.checking import Check, chain_check, check_all
+from porcelain.session.integrity.run_finding import find_runs
 from porcelain.session.tree import names
 from porcelain.session.tree.events import Body, Event, check_link, event_hash, follow
+from porcelain.session.tree.index import index_prefix
 from porcelain.session.tree.replay import main_chain
 from porcelain.session.tree.store import (
     Turn,
@@ -225,6 +227,91 @@ def test_a_label_that_replaces_another_node_is_found(store: Store, asked: str) -
     rewrite(store, asked, change)
     found = check(store, asked)
     assert (found.status, found.reason, found.index) == ("corrupted", "prev_mismatch", 5)
+
+
+def test_an_event_about_another_node_than_it_brings_is_found(store: Store, asked: str) -> None:
+    def change(number: int, fields: dict[str, Any]) -> None:
+        if number == 6:
+            assert fields["event_type"] == "node_added"
+            fields["bates"] = f"{asked}-000009"
+
+    rewrite(store, asked, change)
+    found = check(store, asked)
+    assert (found.status, found.reason, found.index) == ("corrupted", "hash_mismatch", 6)
+
+
+def test_a_label_that_states_another_hash_than_it_makes_is_found(store: Store, asked: str) -> None:
+    def change(number: int, fields: dict[str, Any]) -> None:
+        if number == 7:
+            assert fields["event_type"] == "node_labelled"
+            fields["node_hash"] = chain(store, asked)[1][1].body.node_hash
+
+    rewrite(store, asked, change)
+    found = check(store, asked)
+    assert (found.status, found.reason, found.index) == ("corrupted", "hash_mismatch", 7)
+
+
+def test_a_head_that_belongs_to_another_session_is_found(store: Store, asked: str) -> None:
+    other, _ = new_session(store, random=lambda n: b"\7\7")
+    with store.snapshot() as view:
+        (own,) = names.heads(view, asked)
+        (theirs,) = names.heads(view, other)
+    batch = store.batch()
+    batch.move_ref(names.head_ref(other, theirs), None, theirs, "")
+    batch.move_ref(names.head_ref(other, own), own, None, "")
+    store.commit(batch)
+    found = check(store, other)
+    assert (found.status, found.reason, found.index) == ("corrupted", "prev_mismatch", 0)
+    assert check(store, asked).status == "verified"
+
+
+def test_an_event_under_another_id_than_its_own_is_found(store: Store, asked: str) -> None:
+    data = database(store)
+    with store.snapshot() as view:
+        (head,) = names.heads(view, asked)
+    wrong = "ab" * 32
+    data.objects[bytes.fromhex(wrong)] = data.objects[bytes.fromhex(head)]
+    batch = store.batch()
+    batch.move_ref(names.head_ref(asked, head), None, head, "")
+    batch.move_ref(names.head_ref(asked, wrong), wrong, None, "")
+    store.commit(batch)
+    found = check(store, asked)
+    assert (found.status, found.reason, found.place) == ("corrupted", "hash_mismatch", wrong)
+
+
+@pytest.mark.parametrize("fault", ["", "event_hash", "prev_root"])
+def test_a_run_of_turns_goes_on_from_the_event_before_it(store: Store, turn: Make, fault: str) -> None:
+    """Turns are checked many at once; all that the first of them says of the event before it must hold too."""
+    sid, _ = new_session(store, random=lambda n: b"\1\2")
+    add_turns(store, sid, [turn(store, f"q{i}", i) for i in range(5)])
+    batch = store.batch()
+    last: Event | None = None
+    last_id: str | None = None
+    for number, (_, event) in enumerate(chain(store, sid)):
+        body = event.body
+        if number == 1 and fault == "prev_root":
+            body = structs.replace(body, prev_root="12" * 32)
+        made = follow(last, last_id, body)
+        if number == 1 and fault == "event_hash":
+            made = structs.replace(made, event_hash="34" * 32)
+        last, last_id = made, batch.put("session-event", kinds.encode(made))
+        batch.set_derived(index_prefix(sid) + b"e" + number.to_bytes(4, "big"), bytes.fromhex(last_id))
+    assert last_id is not None
+    with store.snapshot() as view:
+        (head,) = names.heads(view, sid)
+    if head != last_id:
+        batch.move_ref(names.head_ref(sid, head), None, head, "")
+        batch.move_ref(names.head_ref(sid, last_id), last_id, None, "")
+    store.commit(batch)
+    with store.snapshot() as view:
+        (run,) = find_runs(view, sid).values()
+        assert len(run.keys) == 5
+    found = check(store, sid)
+    if not fault:
+        assert found.status == "verified"
+    else:
+        reason = {"event_hash": "hash_mismatch", "prev_root": "prev_mismatch"}[fault]
+        assert (found.status, found.reason, found.index) == ("corrupted", reason, 1)
 
 
 def test_bodies_have_exactly_their_keys(store: Store, asked: str) -> None:

@@ -254,6 +254,7 @@ def test_an_answer_out_of_service_is_shown_with_a_warning(store: Path) -> None:
     )
     assert taken.out == f"{answer}\n"
     assert f"● 2 STRICT ! quarantined {KEPT}" in succeed(store, "session", "tree").out
+    assert f"-000002 STRICT ! quarantined {KEPT}" in succeed(store, "session", "branches").out
     shown = succeed(store, "session", "show", "2").out
     assert "warning: the answer is quarantined: the diary says otherwise" in shown and "Ragna Sund" in shown
     assert succeed(store, "session", "show", "--json", "2").json["answer_state"] == "quarantined"
@@ -423,7 +424,9 @@ WRONG = [
     (("session", "gc", "few"), 2, "session gc: 'few' is not a number"),
     (("session", "refresh", "--have", "12"), 2, "'12': not a root"),
     (("session", "refresh", "--fetch"), 2, "session refresh: --fetch needs Bates ids"),
+    (("session", "refresh", "--fetch", "1"), 2, "session refresh: '1' is not a Bates id"),
     (("session", "import", "absent.db"), 3, ""),
+    (("session", "import", "."), 5, ""),
     (("session", "export", "absent/talk.db"), 5, ""),
     (("session", "source"), 2, "session source: say what to do: add, list, remove, reindex"),
     (("session", "source", "ad"), 2, "session source: 'ad' is none of add"),

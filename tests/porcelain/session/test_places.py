@@ -21,8 +21,9 @@ from porcelain.session.tree.listing import (
     subtree_document,
     tree_rows,
 )
+from porcelain.session.tree.names import is_removed
 from porcelain.session.tree.places import AmbiguousLabel, current_seq, move_back, move_to, resolve_node
-from porcelain.session.tree.retention import collect, hold_open, is_removed
+from porcelain.session.tree.retention import collect, hold_open
 from porcelain.session.tree.store import (
     Turn,
     add_turn,
@@ -59,6 +60,19 @@ def test_a_node_is_named_by_bates_id_number_or_label(store: Store, asked: str) -
         ):
             with pytest.raises(NotFound):
                 resolve_node(view, session, text)
+
+
+def test_digits_that_are_no_number_of_a_node_are_a_label(store: Store, asked: str) -> None:
+    for label in ("1000000", "20261130"):
+        set_label(store, asked, 3, label)
+        with store.snapshot() as view:
+            assert resolve_node(view, open_session(view, asked), label) == 3
+        assert move_to(store, asked, label) == f"{asked}-000003"
+    for number in ("0", "3", "000003", "999999", "0000000003", "0" * 1000 + "3"):
+        with pytest.raises(UsageError):
+            set_label(store, asked, 3, number)
+    with store.snapshot() as view:
+        assert resolve_node(view, open_session(view, asked), "0" * 5000 + "3") == 3
 
 
 def test_a_label_that_several_nodes_bear_names_none(store: Store, asked: str) -> None:

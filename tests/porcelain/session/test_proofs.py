@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs, to_builtins
 
 from objstore.errors import CheckFailed, NotFound
 from objstore.memory import MemoryDatabase
@@ -17,6 +18,7 @@ from objstore.store import Store
 from porcelain.session.integrity.proof_checking import check_proof, proof_bytes
 from porcelain.session.integrity.proofs import prove_insertion, prove_node
 from porcelain.session.tree.change import open_session
+from porcelain.session.tree.nodes import node_hash, root_node, subtree_hash
 from porcelain.session.tree.store import (
     Turn,
     add_turn,
@@ -221,6 +223,57 @@ def test_steps_have_a_bound(store: Store, asked: str) -> None:
     document["ancestors"][0]["siblings"] = [{"hash": "ab" * 32, "is_left": False}] * 21
     with pytest.raises(CheckFailed, match="length"):
         check_proof(json.dumps(document).encode())
+
+
+def test_a_path_that_ends_below_the_root_proves_nothing(store: Store, asked: str) -> None:
+    document = prove(store, asked, 3)
+    with store.snapshot() as view:
+        index = open_session(view, asked).index
+        assert index.path(3) == [3, 1, 0]
+        document["ancestors"].pop()
+        document["session_root"] = index.subtree_hash(1).hex()
+    with pytest.raises(CheckFailed, match="below the root"):
+        check_proof(json.dumps(document).encode())
+
+
+@pytest.mark.parametrize(
+    ("node", "above", "right"),
+    [
+        ("20260304-050607-0102-000007", ["20260304-050607-0102-000005"], True),
+        ("20260304-050607-0102-000005", ["20260304-050607-0102-000005"], False),
+        ("20260304-050607-0102-000003", ["20260304-050607-0102-000005"], False),
+        ("20260304-050607-ffff-000007", ["20260304-050607-0102-000005"], False),
+        ("20260304-050607-0102-000007", ["20260304-050607-ffff-000005"], False),
+    ],
+)
+def test_a_path_stays_in_one_session_and_its_numbers_fall(
+    node: str, above: list[str], *, right: bool
+) -> None:
+    """Hashes alone do not say so: whoever makes the nodes can make all of them fit."""
+    nodes = [root_node("20260304-050607-0102", "2026-03-04T05:06:07Z")]
+    for bates in (*above, node):
+        nodes.append(
+            structs.replace(
+                nodes[-1],
+                audit_mode="STRICT",
+                bates=bates,
+                cache_key="1" * 64,
+                parent_node_hash=node_hash(nodes[-1]).hex(),
+                question="Who?",
+            )
+        )
+    value = b""
+    for one in reversed(nodes):
+        value = subtree_hash(node_hash(one), [value] if value else [])
+    document = {
+        "ancestors": [{"node": to_builtins(one), "siblings": []} for one in nodes[-2::-1]],
+        "children_root": None,
+        "node": to_builtins(nodes[-1]),
+        "proof": "session-inclusion-1",
+        "rules": {"canonical": "canon-json-1", "merkle": "merkle-v1"},
+        "session_root": value.hex(),
+    }
+    assert refused(document) is not right
 
 
 def test_a_node_cannot_be_proven_under_another_parent(store: Store) -> None:

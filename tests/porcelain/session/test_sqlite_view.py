@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import sqlite3
 import subprocess
 import sys
@@ -25,9 +26,10 @@ from porcelain.session.integrity.checking import chain_check
 from porcelain.session.tree import names
 from porcelain.session.tree.change import open_session
 from porcelain.session.tree.events import Body, event_hash
+from porcelain.session.tree.names import is_removed
 from porcelain.session.tree.places import move_to
 from porcelain.session.tree.replay import Broken
-from porcelain.session.tree.retention import collect, is_removed
+from porcelain.session.tree.retention import collect
 from porcelain.session.tree.store import (
     Turn,
     add_turn,
@@ -272,12 +274,26 @@ def test_damage_is_found_by_import_and_by_the_stand_alone_verifier(
     assert said.startswith("damaged: ")
 
 
+def test_the_stand_alone_verifier_takes_any_name_and_says_what_is_missing(
+    store: Store, asked: str, tmp_path: Path
+) -> None:
+    path = export(store, asked, tmp_path / "a?b#c%41.db")
+    code, said = stand_alone(path)
+    assert (code, said.split()[0]) == (0, "verified")
+    code, said = stand_alone(tmp_path / "missing.db")
+    assert (code, said) == (1, "damaged: unable to open database file")
+    path.write_bytes(b"not a database, and longer than nothing " * 100)
+    code, said = stand_alone(path)
+    assert (code, said) == (1, "damaged: file is not a database")
+
+
 def test_a_flipped_byte_anywhere_in_the_file_is_found_or_changes_no_row(
     store: Store, asked: str, tmp_path: Path
 ) -> None:
     path = export(store, asked, tmp_path / "a.db")
     whole = path.read_bytes()
     expected = read_session(path)
+    alone: dict[str, Any] = runpy.run_path(str(VERIFIER))
     found = 0
     for at in range(0, len(whole), 61):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
@@ -287,6 +303,8 @@ def test_a_flipped_byte_anywhere_in_the_file_is_found_or_changes_no_row(
         except Broken as broken:
             assert broken.place and broken.what
             found += 1
+            with pytest.raises((ValueError, LookupError, TypeError, AttributeError, sqlite3.Error)):
+                alone["verify"](str(path))
         else:
             current = recorded.meta["current_bates"]
             assert recorded._replace(meta=recorded.meta | {"current_bates": current}) == recorded

@@ -21,6 +21,16 @@ def ab() -> World:
     return World().session("A").session("B", 40)
 
 
+def test_a_mode_that_nobody_knows_is_no_move() -> None:
+    """Nothing is given up for it: what it was is not known."""
+    alone = ab().moved("A", "B", mode="teleport").view()
+    assert (alone.relations, alone.marks) == ({"A>B": "unknown"}, {})
+    backed = ab().moved("A", "B", mode="teleport").share("A", "B", 30).view()
+    assert backed.relations == {"A>B": "continuation"}
+    assert all(row["manual_review_required"] for row in backed.tables["observation_marks"])
+    assert backed.tables["thread_edges"][0]["confidence"] == "medium"
+
+
 # -- the table of the design, row by row -----------------------------------------------------------------------------
 
 
@@ -53,7 +63,7 @@ def test_nor_is_one_whose_replacement_is_shorter() -> None:
     assert world.view().marks == {"A": ["superseded"]}
 
 
-@pytest.mark.parametrize("mode", ["branch", "diverge"])
+@pytest.mark.parametrize("mode", ["branch", "diverge", "copy", "Copy", "fork"])
 def test_a_branch_is_a_fork(mode: str) -> None:
     view = ab().moved("A", "B", mode=mode).share("A", "B", 30).view()
     assert view.relations == {"A>B": "fork"} == view.topology

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from porcelain.lineage.usage.blocks import PAUSE, blocks_of, length, united, without
 from tests.porcelain.importing.driving import succeed
 from tests.porcelain.lineage import usage_homes as homes
+from tests.porcelain.lineage.pi_home import PiHome
 
 TIMES = st.lists(st.integers(0, 40), max_size=12)
 
@@ -100,3 +102,47 @@ def test_conversations_without_times_are_of_low_confidence(home: Path, tmp_path:
     assert project["confidence"] == "low" and len(project["warnings"]) == 1
     shutil.rmtree(home)
     assert "1 of 1 conversations state few times" in succeed(store, "lineage", "active").out
+
+
+def test_a_moved_conversation_counts_where_it_was(tmp_path: Path) -> None:
+    """An hour in the garden; its copy repeats that in the orchard and goes on for ten minutes: each project has its
+    own, and the timeline a step from one to the other at the time of the move. Nothing counts twice."""
+    home, store = PiHome(tmp_path / "home"), tmp_path / "store"
+
+    def timed(entries: list[dict[str, Any]], start: int) -> list[dict[str, Any]]:
+        return [
+            {
+                **entry,
+                "timestamp": f"2026-03-01T{10 + (start + 5 * n) // 60}:{(start + 5 * n) % 60:02}:00.000Z",
+            }
+            for n, entry in enumerate(entries)
+        ]
+
+    source = home.write("a", timed(home.entries("a", 13), 0), timestamp="2026-03-01T10:00:00.000Z")
+    target = home.move(source, "garden", "orchard", timed(home.entries("e", 16, 13), 120))
+    moved = {**home.moved(source, target, "garden", "orchard"), "ts": "2026-03-01T11:30:00.000Z"}
+    home.manifest(moved)
+    succeed(store, "import", home=home.home)
+    succeed(store, "lineage", "import-sidecars", home=home.home)
+    document = succeed(store, "lineage", "active", "--json").json
+    minutes = {row["project"]: row["active"] / 60_000 for row in document["projects"]}
+    assert minutes == {"/home/ines/garden": 60, "/home/ines/orchard": 10}
+    (session,) = document["sessions"]
+    assert session["active"] / 60_000 == 70
+    timeline = succeed(store, "lineage", "timeline", "--json").json
+    assert {row["id"]: row["active"] / 60_000 for row in timeline["rows"]} == minutes
+    (step,) = timeline["steps"]
+    assert (step["source"], step["target"], step["relation"]) == (
+        "/home/ines/garden",
+        "/home/ines/orchard",
+        "continuation",
+    )
+    only = succeed(store, "lineage", "timeline", "--json", "orchard").json
+    assert [row["id"] for row in only["rows"]] == ["/home/ines/orchard"] and only["steps"] == []
+    assert len(succeed(store, "lineage", "timeline", "--sessions", "--json").json["rows"]) == 1
+    shutil.rmtree(source.parent)  # the original is given up: what it did stays
+    succeed(store, "import", home=home.home)
+    assert minutes == {
+        row["project"]: row["active"] / 60_000
+        for row in succeed(store, "lineage", "active", "--json").json["projects"]
+    }
