@@ -553,6 +553,23 @@ def test_a_pronoun_follow_up_is_answered_from_the_source_of_the_question_above(s
     assert title not in [source["title"] for source in alone["sources"]]
 
 
+def test_what_prints_json_anyway_may_be_asked_for_it(made: Path) -> None:
+    for words in (("prove", "1"), ("prove", "--insertion", "1"), ("refresh",)):
+        plain = succeed(made, "session", *words).out
+        assert succeed(made, "session", words[0], "--json", *words[1:]).out == plain
+        json.loads(plain)
+
+
+def test_a_check_counts_sessions_and_not_heads(store: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "other")
+    for place, question in ((store, TALL), (tmp_path / "other", KEPT)):
+        succeed(place, "session", "ask", "--parent", "0", question)
+    succeed(store, "fetch", tmp_path / "other")
+    result = succeed(store, "session", "chain-check")
+    assert len(result.out.splitlines()) == 2
+    assert "checked 1 session: all verified" in result.err
+
+
 # -- several processes ------------------------------------------------------------------------------------------------
 
 
