@@ -78,7 +78,7 @@ def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int
         if arguments.json:
             out.json(_document(result, keep))
         else:
-            _print(out, result, context, keep)
+            _print(out, result, context, keep, assemble=assemble)
     for path, reason in result.problems:
         context.stderr.write(encode(printable(f"objstore: {path}: {reason}")) + b"\n")
     if result.problems:
@@ -134,7 +134,7 @@ def _host_name() -> str:
     return platform.node() or "localhost"
 
 
-def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
+def _print(out: Writer, result: Result, context: Context, keep: bool, *, assemble: bool) -> None:
     found = [
         p for p in result.places if p.place.exists and (p.place.files or p.place.gone or p.place.left_out)
     ]
@@ -168,7 +168,8 @@ def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
         out.line(f"{counted(checked, 'file')} compared from the beginning: {said}")
     if rows:
         out.line("")
-        out.line("next: objstore status, objstore lineage sessions, objstore flow show ID")
+        shown = "objstore flow show ID" if assemble else "objstore flow assemble"
+        out.line(f"next: objstore status, objstore lineage sessions, {shown}")
 
 
 def _row(result: PlaceResult) -> tuple[str, ...]:
