@@ -479,3 +479,23 @@ def test_suggestions_change_nothing(
     after = view_of(world.facts(), Known({})).tables
     for name in ("edges", "logical_threads", "thread_members", "thread_resume_targets", "observation_marks"):
         assert after[name] == before[name]
+
+
+@pytest.mark.parametrize("word", ["unrelated", "sibling"])
+def test_a_persons_word_wins_over_what_records_say(word: str) -> None:
+    """Rule 4 before rule 5: a supposed move that a prefix backs, and records that both hold."""
+    supposed = ab().moved("A", "B", inferred=True).share("A", "B", 30)
+    assert supposed.view().relations == {"A>B": "continuation"}
+    assert supposed.classified("A", "B", word).view().relations == {"A>B": word}
+    found = World().session("A", 50).session("B", 40).share("A", "B", 30)
+    assert found.view().relations == {"A>B": "fork"}
+    assert found.classified("A", "B", word).view().relations == {"A>B": word}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_of_two_that_say_the_same_the_person_is_named(number: int) -> None:
+    """Whatever their ids: how sure a jump is, is what the person says."""
+    world = ab().moved("A", "B").classified("A", "B", "context-jump", confidence="low", label=f"{number}")
+    world.classified("A", "B", "context-jump", confidence="manual", label=f"{number}, by hand")
+    (edge,) = world.view().tables["thread_edges"]
+    assert (edge["relation"], edge["confidence"]) == ("context_jump", "manual")
