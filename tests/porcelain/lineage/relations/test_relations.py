@@ -14,6 +14,7 @@ from porcelain.lineage.derived.rows import derived_facts
 from porcelain.lineage.derived.view import view_of
 from porcelain.lineage.facts.kinds import check_fact
 from porcelain.lineage.relations.shared_records import Known
+from tests.porcelain.lineage.conftest import digest
 from tests.porcelain.lineage.world import ROOT, View, World
 
 
@@ -540,3 +541,12 @@ def test_what_became_of_a_bucket() -> None:
     gone = World().session("A", path=path.format("A"), cwds=one, gone=True)
     assert status(gone) == [("gone", ["/home/ines/a/b"])]
     assert status(gone.session("B", path=path.format("B"), cwds=one)) == [("active", ["/home/ines/a/b"])]
+
+
+@pytest.mark.parametrize("name", list("BCDEFG"))
+def test_of_copies_the_longest_counts(name: str) -> None:
+    """Whatever their ids: files with the same first record are copies; another one has records of its own."""
+    alike = {"native": "id-A", "first_record": digest("A", 0)}
+    world = World().session("A", 30).session(name, 40, **alike).session("H", 7, native="id-A")
+    (session,) = world.view().tables["sessions"]
+    assert (session["event_count"], session["line_count"]) == (47, 47)
