@@ -26,7 +26,8 @@ MAX_LINE = 16 << 20
 _QUIET_START = 1.0
 _REDRAW = 0.1
 _ZERO_WIDTH_JOINER = "\u200d"
-_NARROWEST_COLUMN = 8
+#: Nothing that is as narrow as this is cut: a time to the minute, the short form of an id.
+_NARROWEST_COLUMN = 16
 
 
 class Writer:
@@ -159,14 +160,15 @@ def table(
 ) -> Iterator[str]:
     """The lines of an aligned table. ``right`` holds the columns that are set flush right.
 
-    With ``width`` the widest columns are cut until a line fits; without it nothing is cut.
+    With ``width`` the widest columns are cut until a line fits, or is as narrow as it can be: what is set flush right
+    are numbers, and a number that lost its end is another one. Without it nothing is cut.
     """
     cells = [[printable(cell) for cell in row] for row in ((header, *rows) if header else rows)]
     if not cells:
         return
     widths = [max(display_width(row[column]) for row in cells) for column in range(len(cells[0]))]
     if width is not None:
-        _narrow(widths, width)
+        _narrow(widths, width, [column for column in range(len(widths)) if column not in right])
     for row in cells:
         fields = []
         for column, cell in enumerate(row):
@@ -176,17 +178,25 @@ def table(
         yield "  ".join(fields).rstrip()
 
 
-def _narrow(widths: list[int], width: int) -> None:
-    """Take from the widest column until all fit, or none can give more."""
-    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > _NARROWEST_COLUMN:
-        widths[widths.index(max(widths))] -= 1
+def _narrow(widths: list[int], width: int, columns: Sequence[int]) -> None:
+    """Take from the widest of ``columns`` until all fit, or none of them can give more."""
+    while sum(widths) + 2 * (len(widths) - 1) > width:
+        widest = max(columns, key=widths.__getitem__, default=None)
+        if widest is None or widths[widest] <= _NARROWEST_COLUMN:
+            return
+        widths[widest] -= 1
 
 
 def _cut(text: str, width: int) -> str:
-    """``text``, or as much of its beginning as fits ``width`` columns with the mark of a cut."""
+    """``text``, or as much of it as fits ``width`` columns with the mark of a cut: its beginning, but of a path the
+    end, which tells it from others."""
     if display_width(text) <= width:
         return text
     end = min(len(text), width)
+    if text.startswith("/"):
+        while end and display_width(text[-end:]) >= width:
+            end -= 1
+        return "…" + text[len(text) - end :]
     while end and display_width(text[:end]) >= width:
         end -= 1
     return text[:end] + "…"
