@@ -262,7 +262,7 @@ def _emptied(place: Place, cursors: Mapping[str, Cursor], found: set[str]) -> di
 
 def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
-    bad = [one for one in conversation.sources if not _is_text(one.path)]
+    bad = [one for one in conversation.sources if not is_text(one.path)]
     if not bad:
         return conversation
     place.left_out += [LeftOut(path=one.path, reason="unreadable") for one in bad]
@@ -270,7 +270,7 @@ def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     return msgspec.structs.replace(conversation, sources=good)
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
     try:
         path.encode()
     except UnicodeEncodeError:
