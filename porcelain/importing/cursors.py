@@ -7,7 +7,9 @@ import os
 import msgspec
 
 from objstore.batch import Batch
+from objstore.damage import RESTORE
 from objstore.digest import hash_bytes
+from objstore.errors import StorageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.providers.cursor import Cursor
@@ -23,8 +25,13 @@ def _key(provider: str, path: str) -> bytes:
 
 
 def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:
-    """All cursors of a provider's sources, by path."""
-    found = (_DECODER.decode(value) for _, value in view.local_items(_PREFIX + provider.encode() + b"/"))
+    """All cursors of a provider's sources, by path. Raises ``StorageError`` where one is damaged."""
+    try:
+        found = [_DECODER.decode(value) for _, value in view.local_items(_PREFIX + provider.encode() + b"/")]
+    except msgspec.MsgspecError:
+        raise StorageError(
+            f"what was imported of {provider} is not known: the store's database is damaged", hint=RESTORE
+        ) from None
     return {cursor.path: cursor for cursor in found}
 
 
