@@ -107,7 +107,9 @@ def test_a_folder_without_a_store_is_told_how_to_get_one(objstore, a: Path, tmp_
     for words in (("push", str(stick)), ("fetch", str(stick)), ("clone", str(stick), "c")):
         result = objstore(*words, store=None if words[0] == "clone" else "a")
         assert result.code == 3
-        assert result.err == f"objstore: {stick}: no store here\nhint: make one with: objstore init '{stick}'\n"
+        assert (
+            result.err == f"objstore: {stick}: no store here\nhint: make one with: objstore init '{stick}'\n"
+        )
     assert objstore("init", str(stick), store=None).code == 0
     assert "new objects there" in objstore("push", str(stick), store="a").out
 
