@@ -22,7 +22,7 @@ from plumbing.interface.output import (
 from plumbing.interface.settings import keeps_content
 from plumbing.interface.stores import open_store
 from porcelain.importing.cursors import hash_key
-from porcelain.importing.plan import make_plan
+from porcelain.importing.plan import is_text, make_plan
 from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes
 from porcelain.importing.tasks import Settings
 from porcelain.providers.agents import PROVIDERS, TITLES
@@ -52,6 +52,7 @@ EXAMPLES = (
 ARGUMENTS = (0, None)
 
 _WAITING = "waiting for another import into this store"
+_NO_TEXT = "not imported: its path is not UTF-8, so that no object can name it"
 
 
 def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int:
@@ -73,7 +74,7 @@ def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int
             result, keep = _import(store, arguments, context, home, assemble=assemble)
     for place in result.places:
         unread = (one.path for one in place.place.left_out if one.reason == "unreadable")
-        result.problems += [(path, "cannot be read") for path in unread]
+        result.problems += [(path, "cannot be read" if is_text(path) else _NO_TEXT) for path in unread]
     with Writer(context.stdout) as out:
         if arguments.json:
             out.json(_document(result, keep))

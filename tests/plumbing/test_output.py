@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 
 import pytest
 from hypothesis import given
@@ -132,11 +133,28 @@ def test_table_aligns_by_what_is_seen() -> None:
     assert list(table([])) == []
 
 
-@given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=1), st.integers(30, 100))
+@given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=1), st.integers(52, 100))
 def test_table_fits_the_width(rows: list[tuple[str, str, str]], width: int) -> None:
     lines = list(table(rows, width=width))
     assert len(lines) == len(rows)
     assert all(display_width(line) <= width for line in lines)
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.integers(0, 10**30), st.text("0-9a-f", max_size=16)), min_size=1),
+    st.integers(1, 100),
+)
+def test_table_cuts_no_number_and_nothing_short(rows: list[tuple[str, int, str]], width: int) -> None:
+    lines = list(table([(text, f"{number:,}", name) for text, number, name in rows], width=width, right={1}))
+    for line, (_, number, name) in zip(lines, rows, strict=True):
+        assert re.search(rf"(^|  ) *{number:,}( +{re.escape(name)})?$", line), line
+
+
+@pytest.mark.parametrize("text", ["/home/mira/src/lantern-mail/" + "x" * 60, "/" + "漢" * 60])
+def test_table_cuts_a_path_in_front(text: str) -> None:
+    (line,) = table([[text, "1"]], width=40, right={1})
+    shown, number = line.split("  ")
+    assert shown[0] == "…" and text.endswith(shown[1:]) and number == "1" and 39 <= display_width(line) <= 40
 
 
 def test_table_is_not_cut_without_a_width() -> None:
