@@ -30,7 +30,7 @@ def _key(provider: str, path: str) -> bytes:
 
 
 def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:
-    """All cursors of a provider's sources, by path. Raises ``StorageError`` where one is damaged, as the next two do."""
+    """All cursors of a provider's sources, by path. Raises ``StorageError`` where one is damaged, as the next do."""
     return _load(view, provider, _DECODER.decode)
 
 
