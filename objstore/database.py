@@ -25,7 +25,7 @@ from zlib import crc32
 import lmdb
 
 from objstore.compression import decompress, unpack_all
-from objstore.damage import RESTORE, refuse_if_cut
+from objstore.damage import refuse_if_cut
 from objstore.errors import Conflict, NotFound, StorageError, UsageError
 from objstore.refs import ReflogEntry, is_local
 from objstore.snapshot import Stored
@@ -447,7 +447,7 @@ def _open_environment(path: str, read_only: bool, map_size: int | None) -> Any:
             except MemoryError as error:
                 failure = error
             except lmdb.InvalidError as error:
-                raise StorageError(f"{path}: not a database, or damaged: {error}", hint=RESTORE) from None
+                raise StorageError(f"{path}: not a database, or damaged: {error}") from None
             except lmdb.Error as error:
                 failure = error
                 if "Cannot allocate memory" not in str(error) and not read_only:
