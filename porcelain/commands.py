@@ -12,6 +12,7 @@ import sys
 
 from objstore.errors import UsageError
 from plumbing.interface.options import GLOBAL_OPTIONS, format_help, format_options
+from porcelain.interrupts import hold, release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -377,7 +378,11 @@ GROUPS = {
 def load(command: Command) -> ModuleType:
     """The module of ``command``."""
     module = command.target.partition(":")[0]
-    __import__(module)
+    hold()
+    try:
+        __import__(module)
+    finally:
+        release()
     return sys.modules[module]
 
 

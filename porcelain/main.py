@@ -12,6 +12,7 @@ from objstore.errors import ObjstoreError
 from plumbing.interface.options import GLOBAL_OPTIONS, Context, HelpWanted, format_help, parse
 from plumbing.interface.output import encode, printable
 from porcelain.commands import PLUMBING, VERSION, find, help_text, load, unknown_command, words_after
+from porcelain.interrupts import release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     An error becomes a line on standard error and an exit code; with ``OBJSTORE_DEBUG`` set it keeps its traceback.
     """
     try:
+        release()
         code = _run(sys.argv[1:] if argv is None else argv)
         if sys.stdout is not None:
             sys.stdout.flush()

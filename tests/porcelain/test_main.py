@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -241,3 +242,31 @@ def test_a_full_disk_under_standard_output_is_one_line() -> None:
 def test_closed_standard_streams() -> None:
     assert shell("objstore --version <&- >&- 2>&-").returncode == 0
     assert shell("objstore nonesuch 2>&-").returncode == 2
+
+
+#: Starts the program as its script does, and presses Ctrl-C when a module begins to load.
+PRESSED = """
+import importlib.abc, os, signal, sys
+
+at = sys.argv.pop()
+
+class Press(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is started without
+sys.meta_path.insert(0, Press())
+from porcelain.start import main
+code = main()
+sys.stdout.write("loaded" if at in sys.modules else "half")
+sys.exit(code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held back here")
+@pytest.mark.parametrize("module", ["porcelain.main", "plumbing.interface.options", "plumbing.show_ref"])
+def test_interrupt_while_loading_is_told_when_all_is_loaded(module: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", PRESSED, "--store", str(tmp_path / "none"), "show-ref", module]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "loaded", "objstore: interrupted\n")
