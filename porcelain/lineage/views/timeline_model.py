@@ -125,7 +125,7 @@ def _in_order(lines: list[Line]) -> list[Line]:
 def _by_project(lines: list[Line], steps: list[Step]) -> tuple[list[Line], list[Step]]:
     of_project: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        if len(line.places) < 2:
+        if [name for name, _ in line.places] in ([], [line.project]):
             of_project[line.project].append(line)
             continue
         for project, blocks in line.places:

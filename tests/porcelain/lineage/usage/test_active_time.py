@@ -137,8 +137,10 @@ def test_a_moved_conversation_counts_where_it_was(tmp_path: Path) -> None:
         "/home/ines/orchard",
         "continuation",
     )
-    only = succeed(store, "lineage", "timeline", "--json", "orchard").json
-    assert [row["id"] for row in only["rows"]] == ["/home/ines/orchard"] and only["steps"] == []
+    for word in ("garden", "orchard"):  # whichever of them the conversation as a whole is counted to
+        only = succeed(store, "lineage", "timeline", "--json", word).json
+        assert [row["id"] for row in only["rows"]] == [f"/home/ines/{word}"] and only["steps"] == []
+        assert only["rows"][0]["active"] / 60_000 == minutes[f"/home/ines/{word}"]
     assert len(succeed(store, "lineage", "timeline", "--sessions", "--json").json["rows"]) == 1
     shutil.rmtree(source.parent)  # the original is given up: what it did stays
     succeed(store, "import", home=home.home)
