@@ -73,8 +73,10 @@ def session_times(
         for row in with_columns(projection.tables["sessions"], "id", "provider", "provider_session_id")
     }
     several = _several(projection)
+    members = with_columns(projection.tables["thread_members"], "observation_id", "ordinal")
+    order = {row["observation_id"]: row["ordinal"] for row in members} if several else {}
     blocks: dict[str, list[Block]] = defaultdict(list)
-    files: dict[str, list[tuple[str, list[Block]]]] = defaultdict(list)
+    files: dict[str, list[tuple[int, str, list[Block]]]] = defaultdict(list)
     timed: dict[str, int] = defaultdict(int)
     all_records: dict[str, int] = defaultdict(int)
     for one in conversations:
@@ -86,7 +88,8 @@ def session_times(
             if session in several and file.blocks:
                 observation = several[session].get(file.src)
                 place = place_of(observation) if observation is not None else None
-                files[session].append((place or project_of(session), list(file.blocks)))
+                turn = order.get(observation, len(order))
+                files[session].append((turn, place or project_of(session), list(file.blocks)))
             timed[session] += file.timed
             all_records[session] += file.records
     whole = {session: united(found) for session, found in blocks.items()}
@@ -123,15 +126,15 @@ def _several(projection: Projection) -> dict[str, dict[str, str]]:
 
 
 def _places(
-    files: Sequence[tuple[str, list[Block]]], theirs: Sequence[Block]
+    files: Sequence[tuple[int, str, list[Block]]], theirs: Sequence[Block]
 ) -> list[tuple[str, list[Block]]]:
     """What the files of a conversation have of their own, by project: none for fewer than two projects. Of what
-    several have the one that ended first had it first."""
-    if len({project for project, _ in files}) < 2:
+    several have the one that comes first in its thread had it first."""
+    if len({project for _, project, _ in files}) < 2:
         return []
     taken = list(theirs)
     found: dict[str, list[Block]] = {}
-    for project, blocks in sorted(files, key=lambda one: (one[1][-1][1], one[1][0][0], one[0])):
+    for _, project, blocks in sorted(files):
         own = without(united(blocks), taken)
         taken = united([*taken, *blocks])
         if own:

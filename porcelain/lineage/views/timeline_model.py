@@ -83,8 +83,8 @@ def make_timeline(
     for row in with_columns(projection.tables["sessions"], *columns):
         project = names.project(row["id"])
         time = times.get(row["id"])
-        places = [one for one in time.places if wanted(one[0])] if time is not None else []
-        if not (places or wanted(project)):
+        places = time.places if time is not None else []
+        if not any(map(wanted, {project, *(name for name, _ in places)})):
             continue
         whole = time.whole if time is not None else []
         whole = whole or _life(row["start_timestamp"], row["end_timestamp"])
@@ -107,7 +107,7 @@ def make_timeline(
             )
         )
     if kind == "project":
-        lines, steps = _by_project(lines, _steps(projection, lines, names.place))
+        lines, steps = _by_project(lines, _steps(projection, lines, names.place), wanted)
     else:
         steps = _steps(projection, lines)
         lines = _in_order(lines)
@@ -122,14 +122,17 @@ def _in_order(lines: list[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: (begun[line.project], line.project, line.first, line.id))
 
 
-def _by_project(lines: list[Line], steps: list[Step]) -> tuple[list[Line], list[Step]]:
+def _by_project(
+    lines: list[Line], steps: list[Step], wanted: Callable[[str], bool]
+) -> tuple[list[Line], list[Step]]:
     of_project: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        if len(line.places) < 2:
-            of_project[line.project].append(line)
-            continue
-        for project, blocks in line.places:
-            part = structs.replace(line, blocks=blocks, first=blocks[0][0], last=blocks[-1][1])
+        for project, blocks in line.places or [(line.project, line.blocks)]:
+            if not wanted(project):
+                continue
+            part = line
+            if len(line.places) > 1:
+                part = structs.replace(line, blocks=blocks, first=blocks[0][0], last=blocks[-1][1])
             of_project[project].append(part)
     found = [
         Line(

@@ -137,9 +137,17 @@ def test_a_moved_conversation_counts_where_it_was(tmp_path: Path) -> None:
         "/home/ines/orchard",
         "continuation",
     )
-    only = succeed(store, "lineage", "timeline", "--json", "orchard").json
-    assert [row["id"] for row in only["rows"]] == ["/home/ines/orchard"] and only["steps"] == []
+    for word in ("garden", "orchard"):  # whichever of them the conversation as a whole is counted to
+        only = succeed(store, "lineage", "timeline", "--json", word).json
+        assert [row["id"] for row in only["rows"]] == [f"/home/ines/{word}"] and only["steps"] == []
+        assert only["rows"][0]["active"] / 60_000 == minutes[f"/home/ines/{word}"]
     assert len(succeed(store, "lineage", "timeline", "--sessions", "--json").json["rows"]) == 1
+    idle = home.move(target, "orchard", "meadow")  # and a copy that nobody has gone on with
+    home.manifest({**home.moved(target, idle, "orchard", "meadow"), "ts": "2026-03-01T12:30:00.000Z"})
+    succeed(store, "import", home=home.home)
+    succeed(store, "lineage", "import-sidecars", home=home.home)
+    timeline = succeed(store, "lineage", "timeline", "--json").json
+    assert {row["id"]: row["active"] / 60_000 for row in timeline["rows"]} == minutes
     shutil.rmtree(source.parent)  # the original is given up: what it did stays
     succeed(store, "import", home=home.home)
     assert minutes == {
