@@ -34,10 +34,11 @@ _PLACES = {
 }
 #: MB/s of an import of all formats.
 _LEAST_SPEED = 40.0
+#: Sixteen digits alone are a number, which an id in its place would damage.
 _IDS = re.compile(
     rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     rb"|\b(?:msg|toolu|req|resp|call|fc|rs|ses|prt|evt|sum)_[A-Za-z0-9]{8,}"
-    rb"|\b[0-9a-f]{16}\b"
+    rb"|\b(?=[0-9]*[a-f])[0-9a-f]{16}\b"
     rb'|(?<=[dD]":")[0-9a-f]{8}(?=")'
 )
 _ALPHABET = b"ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz123456789"

@@ -25,6 +25,7 @@ from zlib import crc32
 import lmdb
 
 from objstore.compression import decompress, unpack_all
+from objstore.damage import refuse_if_cut
 from objstore.errors import Conflict, NotFound, StorageError, UsageError
 from objstore.refs import ReflogEntry, is_local
 from objstore.snapshot import Stored
@@ -360,6 +361,7 @@ class Database:
             raise UsageError(f"{path}: already open in this process")
         env = _open_environment(real, read_only, map_size)
         try:
+            refuse_if_cut(real, env)
             database = cls(real, env, read_only=read_only, lock_timeout=lock_timeout, on_wait=on_wait)
             if not _fresh:
                 database._check_format(path)

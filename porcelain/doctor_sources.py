@@ -82,7 +82,8 @@ def check_agent(
     places = [place for place in plan.places if place.provider == provider and place.exists]
     check = AgentCheck(provider=provider, roots=[place.root for place in places])
     changed = {s.path for place in places for task in place.tasks for s in task.conversation.sources}
-    left_out = {one.path for place in places for one in place.left_out}
+    unreadable = {one.path for place in places for one in place.left_out if one.reason == "unreadable"}
+    left_out = {one.path for place in places for one in place.left_out} - unreadable
     left_out |= {cursor.path for cursor in cursors.values() if cursor.state == "left-out"}
     files: dict[str, OnDisk] = {}
     for place in places:
@@ -93,7 +94,7 @@ def check_agent(
             files[cursor.path] = file_on_disk(cursor.path, count)
             if not is_same_file(cursor, os.stat(cursor.path)):
                 changed.add(cursor.path)
-    _compare_files(check, files, cursors, changed, left_out)
+    _compare_files(check, files, cursors, changed, left_out, unreadable)
     if landed is not None:
         _compare_pages(check, store, view, cursors, landed)
     _look_at_cursors(check, cursors)
@@ -145,13 +146,14 @@ def _compare_files(
     cursors: Mapping[str, Cursor],
     changed: Set[str],
     left_out: Set[str],
+    unreadable: Set[str],
 ) -> None:
-    unknown, differing, unreadable = [], [], []
+    unknown, differing, unread = [], [], []
     for path, one in files.items():
         cursor = cursors.get(path)
         check.disk_files += 1
-        if one.problem:
-            unreadable.append(path)
+        if one.problem or path in unreadable:
+            unread.append(path)
         elif path in changed:
             check.waiting += 1
         elif path in left_out or not one.size:
@@ -174,7 +176,9 @@ def _compare_files(
     check.problems += _problem(
         "unknown", unknown, "neither imported nor left out for a reason", "objstore import"
     )
-    check.problems += _problem("unreadable", unreadable, "cannot be read", "look at the permissions")
+    check.problems += _problem(
+        "unreadable", unread, "cannot be read", "objstore import says why; look at the permissions"
+    )
 
 
 def _compare_pages(

@@ -110,6 +110,10 @@ def _explain(error: Exception) -> tuple[str, str | None, int]:
         return "out of memory", None, UNREADABLE
     if isinstance(error, RecursionError):
         return "the input is nested too deeply", None, UNREADABLE
+    if "lmdb" in sys.modules and isinstance(error, sys.modules["lmdb"].Error):
+        from objstore.damage import RESTORE
+
+        return f"the store's database is damaged or cannot be read: {error}", RESTORE, UNREADABLE
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

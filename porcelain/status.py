@@ -57,7 +57,7 @@ def run(arguments: Arguments, context: Context) -> int:
             return 0
         out.line(f"store {path}")
         kept = (
-            "message text is kept" if keep else "message text is not kept (objstore config content keep on)"
+            "message text is kept" if keep else "message text is not kept (objstore config content.keep on)"
         )
         out.line(f"{counted(objects, 'object')}, {human_size(size)} on disk; {kept}")
         out.line("")

@@ -26,7 +26,8 @@ MAX_LINE = 16 << 20
 _QUIET_START = 1.0
 _REDRAW = 0.1
 _ZERO_WIDTH_JOINER = "\u200d"
-_NARROWEST_COLUMN = 8
+#: Nothing that is as narrow as this is cut: a time to the minute, the short form of an id.
+_NARROWEST_COLUMN = 16
 
 
 class Writer:

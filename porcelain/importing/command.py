@@ -22,7 +22,7 @@ from plumbing.interface.output import (
 from plumbing.interface.settings import keeps_content
 from plumbing.interface.stores import open_store
 from porcelain.importing.cursors import hash_key
-from porcelain.importing.plan import make_plan
+from porcelain.importing.plan import is_text, make_plan
 from porcelain.importing.run import PlaceResult, Result, import_lock, run_import, total_bytes
 from porcelain.importing.tasks import Settings
 from porcelain.providers.agents import PROVIDERS, TITLES
@@ -52,6 +52,7 @@ EXAMPLES = (
 ARGUMENTS = (0, None)
 
 _WAITING = "waiting for another import into this store"
+_NO_TEXT = "not imported: its path is not UTF-8, so that no object can name it"
 
 
 def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int:
@@ -73,12 +74,12 @@ def run(arguments: Arguments, context: Context, *, assemble: bool = True) -> int
             result, keep = _import(store, arguments, context, home, assemble=assemble)
     for place in result.places:
         unread = (one.path for one in place.place.left_out if one.reason == "unreadable")
-        result.problems += [(path, "cannot be read") for path in unread]
+        result.problems += [(path, "cannot be read" if is_text(path) else _NO_TEXT) for path in unread]
     with Writer(context.stdout) as out:
         if arguments.json:
             out.json(_document(result, keep))
         else:
-            _print(out, result, context, keep)
+            _print(out, result, context, keep, assemble=assemble)
     for path, reason in result.problems:
         context.stderr.write(encode(printable(f"objstore: {path}: {reason}")) + b"\n")
     if result.problems:
@@ -134,7 +135,7 @@ def _host_name() -> str:
     return platform.node() or "localhost"
 
 
-def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
+def _print(out: Writer, result: Result, context: Context, keep: bool, *, assemble: bool) -> None:
     found = [
         p for p in result.places if p.place.exists and (p.place.files or p.place.gone or p.place.left_out)
     ]
@@ -168,7 +169,8 @@ def _print(out: Writer, result: Result, context: Context, keep: bool) -> None:
         out.line(f"{counted(checked, 'file')} compared from the beginning: {said}")
     if rows:
         out.line("")
-        out.line("next: objstore status, objstore lineage sessions, objstore flow show ID")
+        shown = "objstore flow show ID" if assemble else "objstore flow assemble"
+        out.line(f"next: objstore status, objstore lineage sessions, {shown}")
 
 
 def _row(result: PlaceResult) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from objstore.batch import Batch
+from objstore.damage import RESTORE
 from objstore.digest import hash_bytes
+from objstore.errors import StorageError
 from objstore.snapshot import Snapshot
 from objstore.store import Store
 from porcelain.providers.cursor import Cursor, CursorHead
@@ -28,7 +30,7 @@ def _key(provider: str, path: str) -> bytes:
 
 
 def load_cursors(view: Snapshot, provider: str) -> dict[str, Cursor]:
-    """All cursors of a provider's sources, by path."""
+    """All cursors of a provider's sources, by path. Raises ``StorageError`` where one is damaged, as the next do."""
     return _load(view, provider, _DECODER.decode)
 
 
@@ -38,17 +40,26 @@ def load_heads(view: Snapshot, provider: str) -> dict[str, CursorHead]:
 
 
 def _load(view: Snapshot, provider: str, decode: Callable[[bytes], _Head]) -> dict[str, _Head]:
-    found: dict[str, _Head] = {}
-    for _, value in view.local_items(_PREFIX + provider.encode() + b"/"):
-        cursor = decode(value)
-        found[cursor.path] = cursor
-    return found
+    try:
+        found = [decode(value) for _, value in view.local_items(_PREFIX + provider.encode() + b"/")]
+    except msgspec.MsgspecError:
+        raise _damaged(provider) from None
+    return {cursor.path: cursor for cursor in found}
+
+
+def _damaged(provider: str) -> StorageError:
+    return StorageError(
+        f"what was imported of {provider} is not known: the store's database is damaged", hint=RESTORE
+    )
 
 
 def load_cursor(view: Snapshot, provider: str, path: str) -> Cursor | None:
     """The cursor of one source, or None."""
     value = view.local(_key(provider, path))
-    return _DECODER.decode(value) if value is not None else None
+    try:
+        return _DECODER.decode(value) if value is not None else None
+    except msgspec.MsgspecError:
+        raise _damaged(provider) from None
 
 
 def save_cursor(batch: Batch, cursor: Cursor) -> None:

@@ -207,7 +207,7 @@ def _whole(view: Snapshot, provider: str, paths: Iterable[str]) -> dict[str, Cur
 
 def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     """The conversation without files whose names are no text, which no object could hold; ``place`` notes them."""
-    bad = [one for one in conversation.sources if not (one.path.isascii() or _is_text(one.path))]
+    bad = [one for one in conversation.sources if not (one.path.isascii() or is_text(one.path))]
     if not bad:
         return conversation
     place.left_out += [LeftOut(path=one.path, reason="unreadable") for one in bad]
@@ -215,7 +215,7 @@ def _under_text_names(conversation: Conversation, place: Place) -> Conversation:
     return msgspec.structs.replace(conversation, sources=good)
 
 
-def _is_text(path: str) -> bool:
+def is_text(path: str) -> bool:
     try:
         path.encode()
     except UnicodeEncodeError:

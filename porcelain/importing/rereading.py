@@ -15,7 +15,7 @@ from objstore.core import Chunks, ListOf
 from objstore.digest import hasher
 from objstore.refs import quote
 from objstore.snapshot import Snapshot
-from porcelain.importing.cursors import load_cursors
+from porcelain.importing.cursors import load_heads
 from porcelain.importing.tasks import discovery_module, provider_module
 from porcelain.providers.agents import PROVIDERS
 from porcelain.providers.chunks import LandedChunk, LandingOptions
@@ -66,7 +66,7 @@ def _chunks(view: Snapshot, provider: str, name: str, algorithm: str) -> Iterato
 def _conversations(view: Snapshot, provider: str, name: str) -> Iterator[Conversation]:
     """What stands at the paths from which the conversation was imported."""
     module = discovery_module(provider)
-    cursors = load_cursors(view, provider).values()
+    cursors = load_heads(view, provider).values()
     mine = sorted(one.path for one in cursors if one.state != "left-out" and quote(one.conversation) == name)
     read: set[str] = set()
     for path in mine:

@@ -22,7 +22,6 @@ from objstore.garbage import without_gc
 from objstore.kind_modules import declarations
 from objstore.lock import writer_lock
 from objstore.store import Store
-from objstore.workers import run_tasks
 from porcelain.flow.chain.naming import landed_ref
 from porcelain.importing.cursors import save_cursor
 from porcelain.importing.keeping import CONTENT_CHAIN, content_frame, content_ref
@@ -304,6 +303,7 @@ def _from_processes(settings: Settings, tasks: Sequence[Task], processes: int) -
     A process that dies costs the conversation that it was at, which is reported. Those that it had been given and of
     which nothing came are given to other processes one by one, so that the one that is to blame stands alone.
     """
+    from objstore.workers import run_tasks
 
     argument = msgspec.msgpack.encode((settings, declarations()))
     groups = _grouped(tasks)

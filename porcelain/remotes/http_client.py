@@ -255,7 +255,7 @@ class HttpTransport:
             return _Busy(f"{self._target.host}: {said.error}", float(busy) if busy.isdigit() else 1.0)
         if status == 401:
             return UsageError(
-                f"{self._target.host}: {said.error}",
+                f"{self._target.host}: {'the token is not one of its tokens' if self._token else said.error}",
                 hint="put the token into the URL (https://token:TEXT@host/) or into OBJSTORE_TOKEN",
             )
         if said.code:

@@ -8,6 +8,7 @@ from plumbing.interface.stores import open_store
 from porcelain.remotes.pull import GRAFT, pull_from, tell_pulled
 from porcelain.remotes.transfer import (
     EXCHANGE,
+    bring_back_named,
     chosen_remote,
     fetched_document,
     push_to,
@@ -29,6 +30,7 @@ def run(arguments: Arguments, context: Context) -> int:
     with open_store(context, write=True) as store, Writer(context.stdout) as out:
         with store.snapshot() as view:
             name, remote = chosen_remote(view, arguments, context.cwd)
+        bring_back_named(store, arguments)
         fetched, grafted = pull_from(store, name, remote, context, dry_run=dry_run, graft=arguments.graft)
         pushed = push_to(store, name, remote, context, dry_run=dry_run)
         if arguments.json:

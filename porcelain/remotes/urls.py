@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -21,7 +22,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from objstore.errors import UsageError
+from objstore.errors import NotFound, UsageError
 from objstore.sync.transport import Transport
 from plumbing.interface.options import Context
 from plumbing.interface.packing import served_folder
@@ -149,6 +150,8 @@ def open_path(remote: Remote, context: Context, pusher: Pusher | None) -> Iterat
     from objstore.store import Store
     from objstore.sync.stores import StoreTransport
 
+    if not os.path.exists(os.path.join(folder, "data.mdb")):
+        raise NotFound(f"{folder}: no store here", hint=f"make one with: objstore init {shlex.quote(folder)}")
     with Store.open(folder, read_only=pusher is None, lock_timeout=context.lock_timeout) as store:
         with store.snapshot() as view:
             content = keeps_content(view)

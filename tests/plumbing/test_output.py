@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 
 import pytest
 from hypothesis import given
@@ -132,11 +133,28 @@ def test_table_aligns_by_what_is_seen() -> None:
     assert list(table([])) == []
 
 
-@given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=1), st.integers(30, 100))
+@given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=1), st.integers(52, 100))
 def test_table_fits_the_width(rows: list[tuple[str, str, str]], width: int) -> None:
     lines = list(table(rows, width=width))
     assert len(lines) == len(rows)
     assert all(display_width(line) <= width for line in lines)
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.integers(0, 10**30), st.text("0-9a-f", max_size=16)), min_size=1),
+    st.integers(1, 100),
+)
+def test_table_cuts_no_number_and_nothing_short(rows: list[tuple[str, int, str]], width: int) -> None:
+    lines = list(table([(text, f"{number:,}", name) for text, number, name in rows], width=width, right={1}))
+    for line, (_, number, name) in zip(lines, rows, strict=True):
+        assert re.search(rf"(^|  ) *{number:,}( +{re.escape(name)})?$", line), line
+
+
+@pytest.mark.parametrize("text", ["/home/mira/src/lantern-mail/" + "x" * 60, "/" + "漢" * 60])
+def test_table_cuts_a_path_in_front(text: str) -> None:
+    (line,) = table([[text, "1"]], width=40, right={1})
+    shown, number = line.split("  ")
+    assert shown[0] == "…" and text.endswith(shown[1:]) and number == "1" and 39 <= display_width(line) <= 40
 
 
 def test_table_is_not_cut_without_a_width() -> None:
@@ -147,18 +165,18 @@ def test_table_is_not_cut_without_a_width() -> None:
 def test_table_cuts_no_number_and_keeps_the_end_of_a_path() -> None:
     rows = [["claude-sonnet-4-20250514", "54,693,123", "/home/ines/garden/beds.jsonl"]]
     header = ["model", "cache read", "file"]
-    assert list(table(rows, header, width=40, right={1})) == [
-        "model          cache read  file",
-        "claude-sonne…  54,693,123  …n/beds.jsonl",
+    assert list(table(rows, header, width=50, right={1})) == [
+        "model               cache read  file",
+        "claude-sonnet-4-2…  54,693,123  …garden/beds.jsonl",
     ]
     narrow = list(table(rows, header, width=10, right={1}))
-    assert narrow[1] == "claude-…  54,693,123  …s.jsonl"
+    assert narrow[1] == "claude-sonnet-4…  54,693,123  …rden/beds.jsonl"
 
 
 def test_ids_in_a_table_are_never_cut() -> None:
     rows = [["20260304-050607-0102", "x" * 50]]
     assert list(table(rows, width=40, whole=(0,))) == ["20260304-050607-0102  " + "x" * 17 + "…"]
-    assert list(table(rows, width=20, whole=(0,))) == ["20260304-050607-0102  " + "x" * 7 + "…"]
+    assert list(table(rows, width=20, whole=(0,))) == ["20260304-050607-0102  " + "x" * 15 + "…"]
 
 
 @pytest.mark.parametrize(

@@ -367,3 +367,13 @@ def test_conversations_that_were_imported_from_elsewhere(store: Path, home: Path
     shutil.rmtree(backup)
     gone = agent(examined(store, home), "opencode")
     assert (gone["compared"], gone["waiting"]) == (before["compared"], 0)
+
+
+def test_a_file_whose_name_is_no_text_is_not_called_left_out(store: Path, home: Path) -> None:
+    before = agent(examined(store, home), "claude")
+    folder = os.fsencode((home / TIDEPOOL).parent)
+    shutil.copy(os.fsencode(home / TIDEPOOL), os.path.join(folder, b"caf\xe9.jsonl"))
+    document = examined(store, home, code=1)
+    assert agent(document, "claude")["left_out"] == before["left_out"]
+    (problem,) = document["problems"]
+    assert problem["rule"] == "unreadable" and "objstore import" in problem["hint"]

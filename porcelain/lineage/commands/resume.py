@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import Any
 
@@ -26,7 +27,7 @@ _SAID = {
     "deterministic": "go on with",
     "branch-choices": "several ways to go on, choose",
     "recoverable-only": "what came after is not there; go back to",
-    "no-target": "no file is there any more; what was imported is in this store",
+    "no-target": "no file is there any more; what was imported is in this store: objstore flow show ID",
 }
 
 
@@ -63,6 +64,8 @@ def _lines(found: Lineage, thread: Thread, target: Resume) -> list[str]:
         last = node.last[:16].replace("T", " ") if node.last else "-"
         lines.append(f"  {mark} {last}  {node.provider} {node.native_id}")
         lines.append(f"    {node.path}")
+        if not _is_here(node):
+            lines.append(f"    not on this machine: copy the file from {node.host} to its place here first")
         if node is target.recommended or target.recommended is None:
             command = command_for(node)
             if command:
@@ -76,6 +79,12 @@ def _lines(found: Lineage, thread: Thread, target: Resume) -> list[str]:
     if "cycle" in target.reasons:
         lines.append("  the claims run in a circle, which is not followed")
     return lines
+
+
+def _is_here(node: Node) -> bool:
+    """Whether this machine has the file, or the database that the conversation is in. The store cannot tell: what came
+    from another machine is there, and a file may be gone since the last import."""
+    return os.path.lexists(node.path) or os.path.isfile(os.path.dirname(node.path))
 
 
 def command_for(node: Node) -> str:
@@ -96,6 +105,8 @@ def command_for(node: Node) -> str:
 def _document(thread: str, target: Resume) -> dict[str, Any]:
     def short(node: Node) -> dict[str, Any]:
         return {
+            "here": _is_here(node),
+            "host": node.host,
             "id": node.native_id,
             "last": node.last,
             "observation": node.id,

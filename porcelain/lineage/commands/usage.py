@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from sqlite3 import Connection
 from typing import Any
@@ -38,6 +38,8 @@ EXAMPLES = (
 )
 ARGUMENTS = (0, 0)
 
+#: What is left out first where a line would be longer than the terminal is wide.
+_SPARE = ("seen", "stated", "reasoning")
 _HEADER = ("calls", "input", "cache read", "cache write", "output", "reasoning", "total", "seen", "stated")
 
 
@@ -72,11 +74,28 @@ def run(arguments: Arguments, context: Context) -> int:
             header = (("agent", "id", "name") if found.by == "session" else (found.by,)) + _HEADER
             first = len(header) - len(_HEADER)
             rows.append(("total", *("" for _ in range(first - 1)), *_figures(found.total)))
-            for line in table(rows, header, width=width, right=range(first, len(header))):
+            kept = _that_fit([header, *rows], first, width)
+            table_rows = [[row[column] for column in kept] for row in (header, *rows)]
+            for line in table(table_rows[1:], table_rows[0], width=width, right=range(first, len(kept))):
                 out.line(line)
+            missing = [name for column, name in enumerate(header) if column not in kept]
     for line in _said(found, len(found.groups) - len(shown)):
         say(context, line)
+    if rows and missing:
+        say(context, f"the terminal is too narrow for: {', '.join(missing)}")
     return 0
+
+
+def _that_fit(rows: Sequence[Sequence[str]], first: int, width: int | None) -> list[int]:
+    """The columns to show, of which those from ``first`` on are numbers: all, or without spare ones."""
+    kept = list(range(len(rows[0])))
+    for name in _SPARE:
+        widest = [max(len(row[column]) for row in rows) for column in kept]
+        least = [min(one, 20) for one in widest[:first]] + widest[first:]
+        if width is None or sum(least) + 2 * (len(least) - 1) <= width:
+            break
+        kept.remove(rows[0].index(name))
+    return kept
 
 
 def _is_day(text: str) -> bool:

@@ -38,9 +38,9 @@ def check(arguments: Arguments, context: Context, *, replay: bool = False) -> in
                 out.json(_document(one))
             else:
                 out.line(printable(_line(one)))
-    bad = sum(one.status != "verified" for one in checks)
-    result = f"{bad} not verified" if bad else "all verified"
-    say(context, f"checked {counted(len(checks), 'session')}: {result}")
+    bad = {one.sid for one in checks if one.status != "verified"}
+    result = f"{len(bad)} not verified" if bad else "all verified"
+    say(context, f"checked {counted(len({one.sid for one in checks}), 'session')}: {result}")
     return 1 if bad else 0
 
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.options import JSON, Arguments, Context, Option
 from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_node, chosen_session, given_path
 from porcelain.session.integrity.proof_checking import proof_bytes
 from porcelain.session.integrity.proofs import prove_insertion, prove_node
 
 SUMMARY = "prove that a node is under a root"
-USAGE = """session prove [--sid SID] [--root ROOT] [--output FILE] [NODE]
-           session prove --insertion [--sid SID] [--output FILE] [NODE]"""
+USAGE = """session prove [--sid SID] [--root ROOT] [--output FILE] [--json] [NODE]
+           session prove --insertion [--sid SID] [--output FILE] [--json] [NODE]"""
 OPTIONS = (
     SID,
     Option("--root", "root", "ROOT", "under this root of the session (default: the one it has now)", "text"),
     Option("--insertion", "insertion", help="prove instead that the node was inserted, and nothing else"),
     Option(("-o", "--output"), "output", "FILE", "write the proof to FILE, which must not exist", "file"),
+    JSON,
 )
 EXAMPLES = ("objstore session prove 3 > proof.json", "objstore session prove --insertion fork")
 ARGUMENTS = (0, 1)
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """The proof as one line of JSON."""
+    """The proof as one line of JSON, asked for or not."""
     if arguments.insertion and arguments.root is not None:
         raise UsageError(
             "session prove: --insertion names its roots itself: leave --root out",

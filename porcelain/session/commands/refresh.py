@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from objstore.errors import UsageError
-from plumbing.interface.options import Arguments, Context, Option
+from plumbing.interface.options import JSON, Arguments, Context, Option
 from plumbing.interface.output import Writer
 from plumbing.interface.stores import open_store
 from porcelain.session.commands.choosing import SID, chosen_session
@@ -11,12 +11,13 @@ from porcelain.session.exchange.refresh import changes_since, encode_delta, enco
 from porcelain.session.tree.identity import is_bates
 
 SUMMARY = "what changed since a root that somebody holds"
-USAGE = """session refresh [--sid SID] [--have ROOT]
-           session refresh [--sid SID] --fetch BATES..."""
+USAGE = """session refresh [--sid SID] [--have ROOT] [--json]
+           session refresh [--sid SID] --fetch [--json] BATES..."""
 OPTIONS = (
     SID,
     Option("--have", "have", "ROOT", "the root that is held (default: none)", "text"),
     Option("--fetch", "fetch", help="print nodes instead, by Bates id"),
+    JSON,
 )
 EXAMPLES = (
     'objstore session refresh --have "$(cat held-root)"',
@@ -26,7 +27,7 @@ ARGUMENTS = (0, None)
 
 
 def run(arguments: Arguments, context: Context) -> int:
-    """JSON as it goes over the wire: one delta, or one node a line."""
+    """JSON as it goes over the wire, asked for or not: one delta, or one node a line."""
     if arguments.fetch != bool(arguments.args):
         what = "--fetch needs Bates ids" if arguments.fetch else f"unexpected argument {arguments.args[0]!r}"
         raise UsageError(f"session refresh: {what}", hint="objstore session refresh --help")

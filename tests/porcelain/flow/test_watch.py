@@ -52,7 +52,8 @@ def forget_rounds(store: Path) -> None:
 
 def test_assembly_of_what_has_landed(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    succeed(store, "flow", "land", home=HOME)
+    said = succeed(store, "flow", "land", home=HOME).out.splitlines()
+    assert said[-1] == "next: objstore status, objstore lineage sessions, objstore flow assemble"
     assert heads(store) == {}
     assert (
         succeed(store, "flow", "assemble").err

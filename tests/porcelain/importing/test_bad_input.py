@@ -146,7 +146,7 @@ def test_names_that_are_no_text(tmp_path: Path, store: Path) -> None:
         with open(os.path.join(os.fsencode(folder), name), "wb") as file:
             file.write(data.replace(b"5c5fd944", name[-14:-6]))
     result = objstore(store, "import", "--json", folder)
-    refused(result, 5, "5c5fd945.jsonl", "cannot be read")
+    refused(result, 5, "5c5fd945.jsonl", "its path is not UTF-8")
     assert result.json["records"] == 42
     verify(store)
 

@@ -101,6 +101,19 @@ def test_a_remote_that_is_not_there(objstore, a: Path) -> None:
 # -- exchange ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_folder_without_a_store_is_told_how_to_get_one(objstore, a: Path, tmp_path: Path) -> None:
+    stick = tmp_path / "a stick"
+    stick.mkdir()
+    for words in (("push", str(stick)), ("fetch", str(stick)), ("clone", str(stick), "c")):
+        result = objstore(*words, store=None if words[0] == "clone" else "a")
+        assert result.code == 3
+        assert (
+            result.err == f"objstore: {stick}: no store here\nhint: make one with: objstore init '{stick}'\n"
+        )
+    assert objstore("init", str(stick), store=None).code == 0
+    assert "new objects there" in objstore("push", str(stick), store="a").out
+
+
 def test_clone_push_and_sync(objstore, a: Path, tmp_path: Path) -> None:
     cloned = objstore("clone", "a", store="b")
     assert cloned.code == 0, cloned.err

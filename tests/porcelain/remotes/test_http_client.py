@@ -249,6 +249,13 @@ def test_where_the_token_comes_from(tmp_path: Path) -> None:
         token_for(target, {"OBJSTORE_TOKEN_FILE": str(tmp_path / "none")})
 
 
+def test_a_wrong_token_is_told_from_none(here: Store, there: Store) -> None:
+    with served(there) as server:
+        for token, said in (("wrong", "not one of its tokens"), ("", "a token is needed")):
+            with closing(server.transport(token)) as transport, pytest.raises(UsageError, match=said):
+                fetch(here, transport, EVERYTHING, keeps_content=False)
+
+
 def test_no_token_in_clear_to_another_machine() -> None:
     context = Context(env={"OBJSTORE_TOKEN": "x"})
     with (

@@ -520,6 +520,56 @@ def test_ctrl_c_while_a_model_writes_leaves_nothing(store: Path, serve: Callable
     assert (refs(store), objects(store)) == (before, count)
 
 
+def test_no_collection_removes_the_session_of_a_question_that_is_being_answered(
+    store: Path, serve: Callable[..., Server]
+) -> None:
+    server, sid = serve(stalling()), sid_of(store)
+    words = ("session", "ask", "--answerer", "openai", "--model", "tiny", "--url", server.url, LIT)
+    process = start(store, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until = time.monotonic() + 60
+    while not server.requests and time.monotonic() < until:
+        time.sleep(0.05)
+    try:
+        collected = succeed(store, "session", "gc", "--yes", "0")
+        assert collected.out == "" and f"{sid}: is open, and was kept" in collected.err
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def test_quotations_that_stand_nowhere_are_said(store: Path, serve: Callable[..., Server]) -> None:
+    server = serve(streaming('It was "built by giants in a single night". [E1]'))
+    result = ask_model(store, server, LIT)
+    assert "warning: not found where it points: built by giants in a single night" in result.err.splitlines()
+
+
+def test_a_pronoun_follow_up_is_answered_from_the_source_of_the_question_above(store: Path) -> None:
+    title = "The Lighthouse at Skarv Point"
+    below = succeed(store, "session", "ask", "--json", "--parent", "1", "Who paid for it?").json
+    assert below["sources"][0]["title"] == title
+    far = succeed(store, "session", "ask", "--json", "--parent", str(below["seq"]), "And what did they?").json
+    assert title in [source["title"] for source in far["sources"]]
+    alone = succeed(store, "session", "ask", "--json", "--parent", "0", "Who paid for it?").json
+    assert title not in [source["title"] for source in alone["sources"]]
+
+
+def test_what_prints_json_anyway_may_be_asked_for_it(made: Path) -> None:
+    for words in (("prove", "1"), ("prove", "--insertion", "1"), ("refresh",)):
+        plain = succeed(made, "session", *words).out
+        assert succeed(made, "session", words[0], "--json", *words[1:]).out == plain
+        json.loads(plain)
+
+
+def test_a_check_counts_sessions_and_not_heads(store: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "other")
+    for place, question in ((store, TALL), (tmp_path / "other", KEPT)):
+        succeed(place, "session", "ask", "--parent", "0", question)
+    succeed(store, "fetch", tmp_path / "other")
+    result = succeed(store, "session", "chain-check")
+    assert len(result.out.splitlines()) == 2
+    assert "checked 1 session: all verified" in result.err
+
+
 # -- several processes ------------------------------------------------------------------------------------------------
 
 

@@ -204,6 +204,27 @@ def test_two_labels_of_one_turn_keep_the_bases_and_unite_all_the_same(turn: Make
     assert len(a.get(head)["previous"]) == 2
 
 
+def test_a_label_that_both_gave_stays_as_the_longer_chain_has_it(turn: Make) -> None:
+    a, b, sid = pair(turn)
+    set_label(a, sid, 1, "mine")
+    set_label(a, sid, 2, "more")
+    set_label(b, sid, 1, "yours")
+    sync(a, b)
+    assert graft_heads(a, sid).labels == []
+    assert [one[2] for one in tree(a, sid).values()] == [None, "mine", "more"]
+
+
+def test_numbers_of_the_other_head_are_not_given_to_other_turns(turn: Make) -> None:
+    a, b, sid = pair(turn)
+    for name in ("one", "two", "three"):
+        set_label(a, sid, 1, name)
+    add_turns(b, sid, [turn(b, f"b{n}", 2) for n in range(2)])
+    sync(a, b)
+    done = graft_heads(a, sid)
+    assert [one.seq for one in done.nodes] == [5, 6]
+    assert [one[1] for one in tree(a, sid).values()] == ["", "shared 0", "shared 1", "b0", "b1"]
+
+
 def test_a_label_taken_away_on_one_side_stays_away(turn: Make) -> None:
     a, b, sid = pair(turn)
     set_label(a, sid, 1, "old")

@@ -158,6 +158,11 @@ def test_sessions_are_listed_by_their_last_event(store: Store, turn: Make) -> No
     assert (found[0].created_at, found[0].updated_at) == ("2026-01-01T00:00:00Z", "2026-02-09T00:00:00Z")
 
 
+def test_of_sessions_of_one_second_those_of_the_greatest_ids_are_kept(store: Store) -> None:
+    sids = [new_session(store, random=lambda n, end=end: bytes([end, end]))[0] for end in (7, 250, 9)]
+    assert collect(store, 1).removed == [sids[2], sids[0]]
+
+
 def test_the_most_recent_sessions_are_kept(store: Store, turn: Make) -> None:
     sids = [begin(store, number, turn) for number in (1, 2, 3, 4)]
     with store.snapshot() as view:

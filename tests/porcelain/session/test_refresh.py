@@ -210,6 +210,39 @@ def test_a_fork_is_not_taken_for_a_chain(store: Store, turn: Make) -> None:
                 Mirror(sid).apply(delta, moved)
 
 
+def test_a_fork_is_not_taken_for_the_chain_that_has_its_root(store: Store, turn: Make) -> None:
+    """The child with the smaller leaf hash can be told as the parent of the other under the same root."""
+    for number in range(50):
+        sid, _ = new_session(store, random=lambda n, number=number: bytes([9, number]))
+        add_turns(store, sid, [turn(store, f"q{number}", 0), turn(store, "r", 0)])
+        with store.snapshot() as view:
+            session = open_session(view, sid)
+            leaves = [session.index.subtree_hash(seq) for seq in (1, 2)]
+        if leaves[0] < leaves[1]:
+            break
+    assert leaves[0] < leaves[1]
+    with store.snapshot() as view:
+        chain = subtree_hash(open_session(view, sid).index.node_hash(1), [leaves[1]])
+    told = Delta(
+        nodes=[
+            (f"{sid}-000000", session.state.root),
+            (f"{sid}-000001", chain.hex()),
+            (f"{sid}-000002", leaves[1].hex()),
+        ],
+        session_root=session.state.root,
+        state="replaced",
+    )
+    with store.snapshot() as view:
+        session = open_session(view, sid)
+
+        def lying(bates: str) -> FetchedNode:
+            got = fetch_node(view, session, bates)
+            return structs.replace(got, parent_bates=f"{sid}-000001") if bates.endswith("2") else got
+
+        with pytest.raises(CheckFailed, match="does not name the node it stands under"):
+            Mirror(sid).apply(told, lying)
+
+
 def test_what_was_never_asked_for_is_refused(store: Store, turn: Make) -> None:
     sid, _ = new_session(store)
     with store.snapshot() as view:

@@ -332,6 +332,40 @@ def rechained(path: Path, change: Callable[[int, dict[str, Any]], None]) -> None
             )
 
 
+@pytest.mark.parametrize("fault", ["blank", "prev_root"])
+def test_a_last_event_that_does_not_follow_is_found_though_its_hash_fits(
+    store: Store, asked: str, tmp_path: Path, fault: str
+) -> None:
+    path = export(store, asked, tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (before,), (text,) = (
+            connection.execute(
+                f"SELECT {column} FROM session_audit_events ORDER BY seq DESC LIMIT 1 OFFSET {offset}"
+            ).fetchone()
+            for column, offset in (("event_hash", 1), ("body", 0))
+        )
+        body = json.loads(text)
+        if fault == "blank":
+            text = text.replace("{", "{ ", 1)
+        else:
+            text = text.replace(body["prev_root"], "12" * 32)
+            connection.execute(
+                "UPDATE session_audit_events SET prev_root=? WHERE seq=(SELECT max(seq) FROM session_audit_events)",
+                ("12" * 32,),
+            )
+        connection.execute(
+            "UPDATE session_audit_events SET body=?, event_hash=? WHERE seq="
+            "(SELECT max(seq) FROM session_audit_events)",
+            (text, event_hash(bytes.fromhex(before), text.encode()).hex()),
+        )
+    found = check_file(path)
+    assert (found.status, found.reason) == (
+        "corrupted",
+        {"blank": "unparseable", "prev_root": "prev_mismatch"}[fault],
+    )
+    assert stand_alone(path)[0] == 1
+
+
 def test_a_chain_that_was_written_anew_is_found_where_it_lies(
     store: Store, asked: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,8 @@ from porcelain.lineage.derived.rows import derived_facts
 from porcelain.lineage.derived.view import view_of
 from porcelain.lineage.facts.kinds import check_fact
 from porcelain.lineage.relations.shared_records import Known
-from tests.porcelain.lineage.world import View, World
+from tests.porcelain.lineage.conftest import digest
+from tests.porcelain.lineage.world import ROOT, View, World
 
 
 def ab() -> World:
@@ -61,6 +62,27 @@ def test_one_that_it_does_not_hold_whole_is_none(prefix: int) -> None:
 def test_nor_is_one_whose_replacement_is_shorter() -> None:
     world = World().session("A", 30).session("B", 20).moved("A", "B").share("A", "B", 20)
     assert world.view().marks == {"A": ["superseded"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "candidate"), [(30, 40, True), (31, 40, False), (30, 29, False), (29, 40, True)]
+)
+def test_nor_one_that_went_on_since_the_files_were_compared(
+    source: int, target: int, candidate: bool
+) -> None:
+    """An earlier comparison says that all 30 records were in both; what the files have now is what counts."""
+    world = World().session("A", source).session("B", target).moved("A", "B")
+    world.said(
+        "prefix",
+        **{
+            "from": World.path("A"),
+            "to": World.path("B"),
+            "shared": 30,
+            "from_records": 30,
+            "to_records": 40,
+        },
+    )
+    assert world.view().marks == {"A": [*(["deletion_candidate"] if candidate else []), "superseded"]}
 
 
 @pytest.mark.parametrize("mode", ["branch", "diverge", "copy", "Copy", "fork"])
@@ -479,3 +501,52 @@ def test_suggestions_change_nothing(
     after = view_of(world.facts(), Known({})).tables
     for name in ("edges", "logical_threads", "thread_members", "thread_resume_targets", "observation_marks"):
         assert after[name] == before[name]
+
+
+@pytest.mark.parametrize("word", ["unrelated", "sibling"])
+def test_a_persons_word_wins_over_what_records_say(word: str) -> None:
+    """Rule 4 before rule 5: a supposed move that a prefix backs, and records that both hold."""
+    supposed = ab().moved("A", "B", inferred=True).share("A", "B", 30)
+    assert supposed.view().relations == {"A>B": "continuation"}
+    assert supposed.classified("A", "B", word).view().relations == {"A>B": word}
+    found = World().session("A", 50).session("B", 40).share("A", "B", 30)
+    assert found.view().relations == {"A>B": "fork"}
+    assert found.classified("A", "B", word).view().relations == {"A>B": word}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_of_two_that_say_the_same_the_person_is_named(number: int) -> None:
+    """Whatever their ids: how sure a jump is, is what the person says."""
+    world = ab().moved("A", "B").classified("A", "B", "context-jump", confidence="low", label=f"{number}")
+    world.classified("A", "B", "context-jump", confidence="manual", label=f"{number}, by hand")
+    (edge,) = world.view().tables["thread_edges"]
+    assert (edge["relation"], edge["confidence"]) == ("context_jump", "manual")
+
+
+def test_what_became_of_a_bucket() -> None:
+    """By what its sessions state, never by its name: of one folder, of several, of none that is said, all gone."""
+
+    def status(world: World) -> list[tuple[str, list[str]]]:
+        rows = world.view().tables["bucket_statuses"]
+        return [(row["status"], row["metadata_json"]["cwds"]) for row in rows]
+
+    path = f"{ROOT}/--home-ines-a-b--/2026_{{}}.jsonl"
+    one, other = (Stated(value="/home/ines/a/b"),), (Stated(value="/home/ines/a-b"),)
+    first = World().session("A", path=path.format("A"), cwds=one)
+    assert status(first) == [("active", ["/home/ines/a/b"])]
+    assert status(first.session("B", path=path.format("B"), cwds=other)) == [
+        ("shared", ["/home/ines/a-b", "/home/ines/a/b"])
+    ]
+    assert status(World().session("A", path=path.format("A"), cwds=())) == [("unknown", [])]
+    gone = World().session("A", path=path.format("A"), cwds=one, gone=True)
+    assert status(gone) == [("gone", ["/home/ines/a/b"])]
+    assert status(gone.session("B", path=path.format("B"), cwds=one)) == [("active", ["/home/ines/a/b"])]
+
+
+@pytest.mark.parametrize("name", list("BCDEFG"))
+def test_of_copies_the_longest_counts(name: str) -> None:
+    """Whatever their ids: files with the same first record are copies; another one has records of its own."""
+    alike = {"native": "id-A", "first_record": digest("A", 0)}
+    world = World().session("A", 30).session(name, 40, **alike).session("H", 7, native="id-A")
+    (session,) = world.view().tables["sessions"]
+    assert (session["event_count"], session["line_count"]) == (47, 47)
